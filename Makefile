@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+# One non-recursive Makefile. Sources are found by folder, so a new file needs no line here.
+#   make help       what there is to do
+#   make V=1        show the commands
+#   make WERROR=0   let warnings pass
+#   make ARCH=arm64 cross-build
+
+ARCH ?= $(shell uname -m | sed 's/aarch64/arm64/')
+ifeq ($(filter $(ARCH),x86_64 arm64),)
+$(error ARCH=$(ARCH): expected x86_64 or arm64)
+endif
+HOSTARCH := $(shell uname -m | sed 's/aarch64/arm64/')
+
+B ?= build
+OBJ := $(B)/obj/$(ARCH)
+CROSS_arm64 := aarch64-linux-gnu-
+ifneq ($(ARCH),$(HOSTARCH))
+CROSS := $(CROSS_$(ARCH))
+endif
+CC := $(CROSS)gcc
+AR := $(CROSS)gcc-ar
+FUZZCC ?= clang
+
+V ?= 0
+Q := $(if $(filter 1,$(V)),,@)
+say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' '$(1)' '$(2)';)
+
+WERROR ?= 1
+VERSION := 0.1.0
+CPPFLAGS := -Iinclude -Iguest -Ivmm -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DRV_VERSION='"$(VERSION)"'
+CFLAGS ?= -O2 -g
+RV_CFLAGS := -std=gnu11 -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
+	-Wpointer-arith -Wvla -Wformat=2 -fno-strict-aliasing -fvisibility=hidden \
+	-fstack-protector-strong -fPIE -MMD -MP $(if $(filter 1,$(WERROR)),-Werror)
+HARDEN := -D_FORTIFY_SOURCE=2
+LDFLAGS += -pie -Wl,-z,relro,-z,now -Wl,--as-needed
+# Capstone is loaded when the first instruction is decoded (guest/disasm.c): its
+# tables cost some 2 MiB of private memory in every process that links it.
+LIBS := -lyaml -lnettle -ljansson -lseccomp -llz4 -lzstd -llzma -lz -lpthread -ldl
+
+GUEST_SRC  := $(wildcard guest/*.c guest/base/*.c guest/image/*.c guest/sym/*.c guest/source/*.c \
+	guest/paging/*.c guest/linux/*.c)
+POLICY_SRC := $(wildcard policy/*.c)
+VMM_SRC    := $(wildcard vmm/*.c vmm/dev/*.c vmm/enforce/*.c vmm/session/*.c vmm/arch/$(ARCH)/*.c)
+UNIT_SRC   := $(wildcard tests/unit/*_test.c)
+UNIT_HELP  := $(filter-out $(UNIT_SRC),$(wildcard tests/unit/*.c))
+KVM_SRC    := $(wildcard tests/kvm/*_test.c)
+FUZZ_SRC   := $(wildcard tests/fuzz/fuzz_*.c)
+STUB_SRC   := $(wildcard guest/stub/$(ARCH)/*.S)
+
+obj = $(patsubst %.c,$(OBJ)/%.o,$(1))
+GUEST_LIB  := $(B)/lib/$(ARCH)/libravelin-guest.a
+POLICY_LIB := $(B)/lib/$(ARCH)/libravelin-policy.a
+ifeq ($(ARCH),$(HOSTARCH))
+BIN := $(B)/ravelin
+else
+BIN := $(B)/ravelin-$(ARCH)
+endif
+
+.PHONY: all help
+all: $(BIN)
+
+help:
+	@sed -n 's/^## //p' Makefile configs/*.mk 2>/dev/null
+
+## make            build build/ravelin
+## make demo       boot the stock kernels hardened, attack them, show what was stopped
+## make test       everything that CI runs
+## make check      unit tests, public headers, layering, format (no KVM needed)
+## make lab        the real-kernel tests in the emulated host
+## make soak       long runs (DURATION=10m)
+## make fuzz       all fuzz targets (FUZZ_SECONDS=60 each)
+## make bench      cost figures
+## make deps       install the Debian packages that are missing
+## make install    to PREFIX=/usr/local (DESTDIR honoured)
+## make format     clang-format on all sources
+
+-include $(wildcard configs/*.mk)
+
+$(OBJ)/%.o: %.c
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(CC) $(CPPFLAGS) $(HARDEN) $(RV_CFLAGS) $(CFLAGS) -c $< -o $@
+
+$(GUEST_LIB): $(call obj,$(GUEST_SRC))
+	@mkdir -p $(@D)
+	$(call say,AR,$@)rm -f $@; $(AR) rcs $@ $^
+
+$(POLICY_LIB): $(call obj,$(POLICY_SRC))
+	@mkdir -p $(@D)
+	$(call say,AR,$@)rm -f $@; $(AR) rcs $@ $^
+
+$(BIN): $(call obj,$(VMM_SRC)) $(POLICY_LIB) $(GUEST_LIB)
+	$(call say,LD,$@)$(CC) $(LDFLAGS) $^ $(LIBS) -o $@
+
+# --- unit tests: built a second time with the sanitizers -----------------
+SAN := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+SANOBJ := $(B)/san/$(ARCH)
+sanobj = $(patsubst %.c,$(SANOBJ)/%.o,$(1))
+UNIT_BIN := $(patsubst tests/unit/%.c,$(B)/unit/%,$(UNIT_SRC))
+
+$(SANOBJ)/%.o: %.c
+	@mkdir -p $(@D)
+	$(call say,CC-SAN,$<)$(CC) $(CPPFLAGS) -Itests/unit $(RV_CFLAGS) -O1 -g $(SAN) -c $< -o $@
+
+$(B)/lib/$(ARCH)/libravelin-san.a: $(call sanobj,$(GUEST_SRC) $(POLICY_SRC) $(UNIT_HELP))
+	@mkdir -p $(@D)
+	$(call say,AR,$@)rm -f $@; $(AR) rcs $@ $^
+
+# A unit test may name more sources in a comment: "/* unit-sources: vmm/x.c */".
+.SECONDEXPANSION:
+unit_extra = $(shell sed -n 's,^.*unit-sources: \(.*\)\*/.*,\1,p' tests/unit/$(1).c)
+$(B)/unit/%: $(SANOBJ)/tests/unit/%.o $$(call sanobj,$$(call unit_extra,$$*)) $(B)/lib/$(ARCH)/libravelin-san.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(SAN) -pie $^ $(LIBS) -lcmocka -o $@
+
+.PHONY: unit
+unit: $(UNIT_BIN)
+	@tests/tools/run-unit $(UNIT_BIN)
+
+# --- fuzz targets ---------------------------------------------------------
+FUZZ_SECONDS ?= 60
+FUZZ_BIN := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(FUZZ_SRC))
+fuzz_extra = $(shell sed -n 's,^.*fuzz-sources: \(.*\)\*/.*,\1,p' tests/fuzz/$(1).c)
+$(B)/fuzz/%: tests/fuzz/%.c $(GUEST_SRC) $(POLICY_SRC) $$(call fuzz_extra,$$*)
+	@mkdir -p $(@D)
+	$(call say,FUZZ,$@)$(FUZZCC) $(CPPFLAGS) -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined \
+		-fno-sanitize-recover=all $(filter %.c,$^) $(LIBS) -o $@
+
+.PHONY: fuzz
+fuzz: $(FUZZ_BIN)
+	@tests/tools/run-fuzz $(FUZZ_SECONDS) $(FUZZ_BIN)
+
+# --- checks -----------------------------------------------------------------
+.PHONY: check headers layering format format-check
+headers:
+	@tests/tools/check-headers include/ravelin
+layering:
+	@tests/tools/check-layering
+FORMAT_SRC = $(shell git ls-files '*.c' '*.h')
+format:
+	clang-format -i $(FORMAT_SRC)
+format-check:
+	@clang-format --dry-run -Werror $(FORMAT_SRC)
+
+check: all headers layering unit
+
+.PHONY: clean
+clean:
+	rm -rf $(B)
+
+-include $(shell find $(B)/obj $(B)/san -name '*.d' 2>/dev/null)

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * image.h: what a kernel image file says of itself, before it ever runs.
+ *
+ * Reads bzImage (gzip, xz, lz4 legacy, zstd payloads), vmlinux ELF and arm64
+ * Image; recovers kallsyms, BTF, patch tables and the places that the monitor
+ * needs (call sites, padding, unwind entry). Every byte of the file is hostile:
+ * a damaged or malicious file yields an error with a file offset, never a
+ * crash, and never a guess presented as a fact.
+ *
+ * All addresses (va) are link-time virtual addresses; flat offsets are
+ * va - link_base, which is also the distance from the first loaded byte.
+ */
+#ifndef RAVELIN_IMAGE_H
+#define RAVELIN_IMAGE_H
+
+#include <ravelin/error.h>
+#include <ravelin/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum rv_image_format {
+	RV_IMAGE_BZIMAGE = 1,
+	RV_IMAGE_ELF = 2,
+	RV_IMAGE_ARM64 = 3,
+};
+
+/* How the kernel proper is packed inside the file. */
+enum rv_payload {
+	RV_PAYLOAD_NONE = 0,
+	RV_PAYLOAD_GZIP,
+	RV_PAYLOAD_XZ,
+	RV_PAYLOAD_LZ4,
+	RV_PAYLOAD_ZSTD,
+};
+
+struct rv_image; /* opaque; see rv_image_open() */
+
+struct rv_image_info {
+	enum rv_image_format format;
+	enum rv_payload payload;
+	enum rv_arch arch;
+	char banner[256];	/* "Linux version 6.1.0-..."; "" where none was found */
+	uint64_t link_base;	/* va of flat offset 0 (_text) */
+	uint64_t flat_size;	/* bytes from link_base to the end of file-backed data */
+	uint64_t mem_size;	/* bytes from link_base to _end, bss included */
+	uint64_t entry;		/* x86: e_entry as in the ELF (physical); arm64: 0 */
+	uint64_t phys_base;	/* x86: physical link address of flat offset 0 (0x1000000) */
+	bool has_relocs;	/* relocation tables are present and valid */
+	uint32_t relocs[3];	/* counts: x86 32-bit, inverse 32-bit, 64-bit; arm64 [2] = RELATIVE */
+	/* bzImage only: the setup header, bytes from 0x1f1, copied. */
+	uint8_t setup_hdr[256];
+	uint32_t setup_hdr_len;
+	uint16_t boot_protocol; /* 0x020f = 2.15 */
+	uint32_t init_size;
+	uint64_t pref_address;
+	uint32_t cmdline_size;	/* longest command line, without the NUL */
+	uint32_t initrd_addr_max;
+	uint16_t xloadflags;
+};
+
+/* Named places and tables; name strings are static. */
+struct rv_site {
+	char name[32];	     /* "mark_rodata_ro", "text_poke_memcpy", "do_syscall_64", ... */
+	bool found;
+	uint64_t va;	     /* of the instruction */
+	uint64_t target;     /* va that the call or jump goes to; 0 where none */
+	uint8_t bytes[16];   /* the original instruction */
+	uint8_t len;
+	char symbol[64];     /* function that holds it */
+	uint32_t symbol_off; /* offset in that function */
+	char reason[120];    /* why it was not found; "" when found */
+};
+
+struct rv_table {
+	char name[24]; /* "jump_table", "static_call_sites", "mcount_loc", "altinstructions", ... */
+	bool found;
+	uint64_t va, size; /* bytes */
+	uint32_t count;	   /* entries */
+	uint32_t entry_size;
+	char reason[120];
+};
+
+/* A protection of ravelin and whether this kernel can carry it. */
+struct rv_protection {
+	char name[24]; /* "placement-base", "placement-modules", "seal", "kstack", "fortify-report" */
+	bool supported;
+	char site[96];	  /* "kernel_init+0x42, text_poke_memcpy+0x5" */
+	char reason[160]; /* what is missing; "" when supported */
+};
+
+/* x86 padding run inside .text that can hold the gate; arm64 likewise. */
+struct rv_padding {
+	bool found;
+	uint64_t va;  /* first padding byte */
+	uint64_t len; /* bytes */
+	/* x86 with ORC: the terminator entry that covers the run. */
+	bool has_orc;
+	uint64_t orc_va;     /* va of its 6-byte orc_entry */
+	uint8_t orc_old[6];  /* as in the image */
+	uint8_t orc_new[6];  /* rbp frame, type call, in this kernel's own layout */
+	char reason[120];
+};
+
+/*
+ * Open, unpack and understand the file. On success *out is owned by the caller
+ * (rv_image_close). RV_EBADDATA with the file offset for damage, RV_EUNSUPPORTED
+ * for a format that is valid and not ours, RV_EOS for I/O. A kernel without
+ * kallsyms opens: the places that need symbols are then reported as not found.
+ */
+int rv_image_open(const char *path, struct rv_image **out, struct rv_err *err) RV_MUST_CHECK;
+
+/* The same from memory; the buffer may be freed after the call. */
+int rv_image_parse(const void *buf, size_t len, struct rv_image **out,
+		   struct rv_err *err) RV_MUST_CHECK;
+
+void rv_image_close(struct rv_image *img);
+
+const struct rv_image_info *rv_image_info(const struct rv_image *img);
+
+/*
+ * Copy the loadable bytes to dst, flat offset 0 first; what no segment covers
+ * up to mem_size is zeroed. dst_len must be at least mem_size (RV_EINVAL).
+ */
+int rv_image_load(const struct rv_image *img, void *dst, size_t dst_len,
+		  struct rv_err *err) RV_MUST_CHECK;
+
+/*
+ * x86: apply the appended relocations to a loaded copy; delta = chosen virtual
+ * base - link_base, a multiple of 2 MiB. arm64: apply R_AARCH64_RELATIVE (only
+ * for looking at a private copy; a running kernel relocates itself).
+ */
+int rv_image_relocate(const struct rv_image *img, void *dst, size_t dst_len, uint64_t delta,
+		      struct rv_err *err) RV_MUST_CHECK;
+
+/* Sites, tables and protections; return the count and set *out to the array,
+ * which lives as long as img. Entries that were not found are in it, with the reason. */
+size_t rv_image_sites(const struct rv_image *img, const struct rv_site **out);
+size_t rv_image_tables(const struct rv_image *img, const struct rv_table **out);
+size_t rv_image_protections(const struct rv_image *img, const struct rv_protection **out);
+const struct rv_site *rv_image_site(const struct rv_image *img, const char *name);
+const struct rv_padding *rv_image_padding(const struct rv_image *img);
+
+/* Symbols. See kallsyms.h for the table itself; NULL where none was recovered. */
+struct rv_kallsyms;
+const struct rv_kallsyms *rv_image_kallsyms(const struct rv_image *img);
+
+/* BTF bytes inside the flat image; false where none. */
+bool rv_image_btf(const struct rv_image *img, uint64_t *va, uint64_t *size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
