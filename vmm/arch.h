@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * arch.h: the complete list of what depends on the machine. Neutral code calls
+ * these and asks no further.
+ */
+#ifndef RV_VMM_ARCH_H
+#define RV_VMM_ARCH_H
+
+#include "vm.h"
+
+/* What the loader may choose from; bytes. */
+struct rv_arch_place {
+	uint64_t virt_align, phys_align;
+	uint64_t virt_slots; /* bases link_base + n * virt_align, n < virt_slots */
+	uint64_t phys_min;   /* lowest gpa of flat offset 0 */
+};
+
+/* The guest physical map: how RAM of this size is cut around the MMIO hole. */
+uint32_t rv_arch_ram_layout(uint64_t size, struct rv_ram out[2]);
+/* MMIO base and interrupt line of virtio slot i. */
+void rv_arch_virtio_slot(uint32_t i, struct rv_virtio_slot *out);
+
+/* Before vcpus exist: interrupt controller, timers, MSR filters. Owns vm->arch. */
+int rv_arch_vm_init(struct rv_vm *vm, struct rv_err *err) RV_MUST_CHECK;
+void rv_arch_vm_deinit(struct rv_vm *vm);
+/* Platform devices: console port, power management, reset. */
+int rv_arch_devices(struct rv_vm *vm, struct rv_chardev *console,
+		    struct rv_err *err) RV_MUST_CHECK;
+/* After KVM_CREATE_VCPU: CPU identity. The memory layout does not matter yet. */
+int rv_arch_vcpu_init(struct rv_vm *vm, struct rv_vcpu *vcpu, struct rv_err *err) RV_MUST_CHECK;
+
+/* Loader process: is the image one we can start, what may be chosen, where it enters. */
+int rv_arch_image_check(const struct rv_image *img, struct rv_err *err) RV_MUST_CHECK;
+void rv_arch_image_place(const struct rv_image_info *info, struct rv_arch_place *out);
+/* Highest address an initrd may end at. */
+uint64_t rv_arch_initrd_max(const struct rv_image_info *info);
+
+/* Boot parameters, firmware tables, first register state; the plan is complete. */
+int rv_arch_boot_setup(struct rv_vm *vm, struct rv_err *err) RV_MUST_CHECK;
+
+/* An exit that the neutral loop does not know. true: handled, go on. */
+bool rv_arch_exit(struct rv_vm *vm, struct rv_vcpu *vcpu);
+/* KVM_RUN failed with EFAULT: a write to protected memory, or worse. true: go on. */
+bool rv_arch_fault(struct rv_vm *vm, struct rv_vcpu *vcpu);
+/* KVM_EXIT_MMIO write that lands in RAM: the emulated form of the same. */
+bool rv_arch_mmio_ram(struct rv_vm *vm, struct rv_vcpu *vcpu);
+
+/* For the watchdog, with the vcpu out of KVM_RUN: a digest of what moves when it
+ * makes progress, its pc, and whether it waits for an interrupt. */
+int rv_arch_vcpu_pulse(struct rv_vcpu *vcpu, uint64_t *digest, uint64_t *pc, bool *halted);
+
+/* Plant the gate in the loaded image; arm what must be armed before the first
+ * instruction. RV_EUNSUPPORTED with the reason where the kernel has no room. */
+int rv_arch_gate_install(struct rv_vm *vm, struct rv_err *err) RV_MUST_CHECK;
+
+#endif
