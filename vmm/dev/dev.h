@@ -136,5 +136,9 @@ void rv_chardev_close(struct rv_chardev *c);
 /* A 16550A at port base (x86) with line gsi. */
 int rv_serial_create(struct rv_vm *vm, uint16_t port, uint32_t gsi, struct rv_chardev *chr,
 		     struct rv_err *err) RV_MUST_CHECK;
+/* The same as eight bytes of MMIO ("ns16550a" with reg-shift 0). */
+int rv_serial_create_mmio(struct rv_vm *vm, rv_gpa base, uint32_t gsi, struct rv_chardev *chr,
+			  struct rv_err *err) RV_MUST_CHECK;
+/* Both own chr from success on, and close it when the device is destroyed. */
 
 #endif
