@@ -44,6 +44,9 @@ void rv_journal_tap(struct rv_journal *j, void (*fn)(void *arg, const char *line
 /* Events of this kind since open, dropped ones included. */
 uint64_t rv_journal_count(struct rv_journal *j, uint32_t kind);
 
+/* Events that did not fit into the queue since open. */
+uint64_t rv_journal_lost(struct rv_journal *j);
+
 /* Write everything that waits, then fsync. */
 int rv_journal_flush(struct rv_journal *j, struct rv_err *err) RV_MUST_CHECK;
 
@@ -52,6 +55,14 @@ void rv_journal_close(struct rv_journal *j);
 /* Check a file: every line parses, sequence without gap, chain unbroken. On
  * failure err names the line; *lines_out = good lines before it. */
 int rv_journal_verify(const char *path, uint64_t *lines_out, struct rv_err *err) RV_MUST_CHECK;
+
+/*
+ * One line for people, without newline: "BLOCK write of 8 bytes by f+0x1c [mov ..] to
+ * text vfs_read+0x0 (0x..): fault (seal.text.act)". Printable ASCII, always
+ * terminated; verdict may be NULL. 512 bytes show almost every event whole. Returns buf.
+ */
+const char *rv_event_format(const struct rv_event *ev, const struct rv_verdict *verdict, char *buf,
+			    size_t len);
 
 #ifdef __cplusplus
 }

@@ -31,6 +31,7 @@ enum rv_placement_mode {
 
 struct rv_policy {
 	uint32_t profile; /* enum rv_profile */
+	uint32_t based_on; /* the profile that the keys started from, also when custom */
 	char name[64];	  /* of the VM; "" when the file does not say */
 	/* placement */
 	uint32_t placement_base; /* enum rv_placement_mode */
