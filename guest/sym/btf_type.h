@@ -107,7 +107,7 @@ int rv_btf_type_resolve(const struct rv_btf_types *b, uint32_t id, uint32_t *id_
 int rv_btf_type_target(const struct rv_btf_types *b, uint32_t id, uint32_t *id_out,
 		       struct rv_err *err) RV_MUST_CHECK;
 
-/* Value of an enumerator, sign-extended as the enum says. RV_ENOSYM, RV_EINVAL. */
+/* Value of an enumerator, sign-extended from the width of its enum. RV_ENOSYM, RV_EINVAL. */
 int rv_btf_type_enumerator(const struct rv_btf_types *b, uint32_t id, const char *name,
 			   int64_t *out, struct rv_err *err) RV_MUST_CHECK;
 
