@@ -36,7 +36,7 @@ HARDEN := -D_FORTIFY_SOURCE=2
 LDFLAGS += -pie -Wl,-z,relro,-z,now -Wl,--as-needed
 # Capstone is loaded when the first instruction is decoded (guest/disasm.c): its
 # tables cost some 2 MiB of private memory in every process that links it.
-LIBS := -lyaml -lnettle -ljansson -lseccomp -llz4 -lzstd -llzma -lz -lpthread -ldl
+LIBS := -lyaml -lnettle -ljansson -lseccomp -llz4 -lzstd -llzma -lz -lpthread -ldl -lm
 
 GUEST_SRC  := $(wildcard guest/*.c guest/base/*.c guest/image/*.c guest/sym/*.c guest/source/*.c \
 	guest/paging/*.c guest/linux/*.c)
@@ -77,6 +77,11 @@ help:
 
 -include $(wildcard configs/*.mk)
 
+# Stubs for the guest are data here: assembled, never executed by the monitor.
+$(OBJ)/%.o: %.S
+	@mkdir -p $(@D)
+	$(call say,AS,$<)$(CC) $(CPPFLAGS) -MMD -MP -c $< -o $@
+
 $(OBJ)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(CPPFLAGS) $(HARDEN) $(RV_CFLAGS) $(CFLAGS) -c $< -o $@
@@ -89,7 +94,8 @@ $(POLICY_LIB): $(call obj,$(POLICY_SRC))
 	@mkdir -p $(@D)
 	$(call say,AR,$@)rm -f $@; $(AR) rcs $@ $^
 
-$(BIN): $(call obj,$(VMM_SRC)) $(POLICY_LIB) $(GUEST_LIB)
+STUB_OBJ := $(patsubst %.S,$(OBJ)/%.o,$(STUB_SRC))
+$(BIN): $(call obj,$(VMM_SRC)) $(STUB_OBJ) $(POLICY_LIB) $(GUEST_LIB)
 	$(call say,LD,$@)$(CC) $(LDFLAGS) $^ $(LIBS) -o $@
 
 # --- unit tests: built a second time with the sanitizers -----------------

@@ -49,6 +49,13 @@ bool rv_arch_mmio_ram(struct rv_vm *vm, struct rv_vcpu *vcpu);
  * makes progress, its pc, and whether it waits for an interrupt. */
 int rv_arch_vcpu_pulse(struct rv_vcpu *vcpu, uint64_t *digest, uint64_t *pc, bool *halted);
 
+/* What the guest view needs of a vcpu that is out of KVM_RUN: how addresses are
+ * translated, where the stack is, and the kernel's per-CPU base. */
+struct rv_paging_regs;
+struct rv_unwind_regs;
+int rv_arch_vcpu_view(struct rv_vcpu *vcpu, struct rv_paging_regs *paging,
+		      struct rv_unwind_regs *unwind, uint64_t *percpu) RV_MUST_CHECK;
+
 /* Plant the gate in the loaded image; arm what must be armed before the first
  * instruction. RV_EUNSUPPORTED with the reason where the kernel has no room. */
 int rv_arch_gate_install(struct rv_vm *vm, struct rv_err *err) RV_MUST_CHECK;

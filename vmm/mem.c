@@ -126,7 +126,7 @@ void rv_mem_trim(struct rv_vm *vm)
 /* --- the gate for devices ------------------------------------------------ */
 
 static int refuse(struct rv_vm *vm, const char *who, rv_gpa gpa, size_t len,
-		  const struct rv_region *reg)
+		  const struct rv_guard *reg)
 {
 	struct rv_event ev = {.version = RV_EVENT_VERSION, .kind = RV_EV_DEVICE_WRITE, .vcpu = -1};
 
@@ -152,7 +152,7 @@ int rv_dma_read(struct rv_vm *vm, rv_gpa gpa, void *dst, size_t len)
 int rv_dma_write(struct rv_vm *vm, const char *who, rv_gpa gpa, const void *src, size_t len)
 {
 	uint8_t *p = rv_mem_ptr(vm, gpa, len);
-	struct rv_region reg;
+	struct rv_guard reg;
 
 	if (!p)
 		return RV_ENOTMAPPED;
@@ -180,7 +180,7 @@ int rv_dma_map(struct rv_vm *vm, const char *who, rv_gpa gpa, size_t len, bool w
 	       struct iovec *out)
 {
 	uint8_t *p = rv_mem_ptr(vm, gpa, len);
-	struct rv_region reg;
+	struct rv_guard reg;
 
 	if (!p)
 		return RV_ENOTMAPPED;

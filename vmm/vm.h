@@ -21,7 +21,9 @@
 
 #include <linux/kvm.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdatomic.h>
+#include <stdio.h>
 
 #define RV_MAX_VCPUS 64
 

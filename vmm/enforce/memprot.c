@@ -12,8 +12,8 @@
 struct rv_memprot {
 	struct rv_vm *vm;
 	pthread_mutex_t lock; /* adders and committers; readers use the count below */
-	struct rv_region reg[RV_MEMPROT_MAX];
-	struct rv_region_stats stats[RV_MEMPROT_MAX];
+	struct rv_guard reg[RV_MEMPROT_MAX];
+	struct rv_guard_stats stats[RV_MEMPROT_MAX];
 	/* Regions are only ever appended; a reader that sees n sees whole regions. */
 	_Atomic uint32_t n;
 };
@@ -34,7 +34,7 @@ void rv_memprot_destroy(struct rv_memprot *mp)
 	free(mp);
 }
 
-static bool overlap(const struct rv_region *r, uint64_t gpa, uint64_t len)
+static bool overlap(const struct rv_guard *r, uint64_t gpa, uint64_t len)
 {
 	return len && gpa < r->gpa.v + r->len && r->gpa.v < gpa + len;
 }
@@ -59,9 +59,9 @@ int rv_memprot_add(struct rv_memprot *mp, rv_gpa gpa, uint64_t len, enum rv_obje
 		rc = rv_err_set(err, RV_EBUDGET, "memprot", "more than %d protected regions",
 				RV_MEMPROT_MAX);
 	if (!rc) {
-		struct rv_region *r = &mp->reg[n];
+		struct rv_guard *r = &mp->reg[n];
 
-		*r = (struct rv_region){.gpa = gpa, .len = len, .kind = kind, .id = n};
+		*r = (struct rv_guard){.gpa = gpa, .len = len, .kind = kind, .id = n};
 		snprintf(r->object, sizeof(r->object), "%s", object);
 		atomic_store_explicit(&mp->n, n + 1, memory_order_release);
 	}
@@ -77,7 +77,7 @@ int rv_memprot_commit(struct rv_memprot *mp, struct rv_err *err)
 	/* Devices in flight must have finished before their target turns read-only. */
 	pthread_rwlock_wrlock(&mp->vm->mem.prot_lock);
 	for (uint32_t i = 0; i < mp->n; i++) {
-		struct rv_region *r = &mp->reg[i];
+		struct rv_guard *r = &mp->reg[i];
 		uint8_t *p;
 
 		if (r->armed)
@@ -95,7 +95,7 @@ int rv_memprot_commit(struct rv_memprot *mp, struct rv_err *err)
 	return rc;
 }
 
-bool rv_memprot_overlaps(struct rv_memprot *mp, rv_gpa gpa, uint64_t len, struct rv_region *out)
+bool rv_memprot_overlaps(struct rv_memprot *mp, rv_gpa gpa, uint64_t len, struct rv_guard *out)
 {
 	uint32_t n;
 
@@ -103,7 +103,7 @@ bool rv_memprot_overlaps(struct rv_memprot *mp, rv_gpa gpa, uint64_t len, struct
 		return false;
 	n = atomic_load_explicit(&mp->n, memory_order_acquire);
 	for (uint32_t i = 0; i < n; i++) {
-		const struct rv_region *r = &mp->reg[i];
+		const struct rv_guard *r = &mp->reg[i];
 
 		if (!r->armed || !overlap(r, gpa.v, len))
 			continue;
@@ -142,7 +142,7 @@ int rv_memprot_shut(struct rv_memprot *mp, rv_gpa gpa, uint64_t len, struct rv_e
 	return set_prot(mp, gpa, len, PROT_READ, err);
 }
 
-struct rv_region_stats *rv_memprot_stats(struct rv_memprot *mp, uint32_t id)
+struct rv_guard_stats *rv_memprot_stats(struct rv_memprot *mp, uint32_t id)
 {
 	return id < RV_MEMPROT_MAX ? &mp->stats[id] : NULL;
 }

@@ -25,7 +25,8 @@ enum rv_object {
 	RV_OBJ_GATE,
 };
 
-struct rv_region {
+/* A guarded run of pages. */
+struct rv_guard {
 	rv_gpa gpa;
 	uint64_t len; /* whole pages */
 	enum rv_object kind;
@@ -34,7 +35,7 @@ struct rv_region {
 	uint32_t id;
 };
 
-struct rv_region_stats {
+struct rv_guard_stats {
 	uint64_t faults, denied, completed, patched;
 };
 
@@ -51,7 +52,7 @@ int rv_memprot_add(struct rv_memprot *mp, rv_gpa gpa, uint64_t len, enum rv_obje
 int rv_memprot_commit(struct rv_memprot *mp, struct rv_err *err) RV_MUST_CHECK;
 
 /* Is any byte of [gpa, gpa+len) in an armed region? *out (may be NULL) is a copy. */
-bool rv_memprot_overlaps(struct rv_memprot *mp, rv_gpa gpa, uint64_t len, struct rv_region *out);
+bool rv_memprot_overlaps(struct rv_memprot *mp, rv_gpa gpa, uint64_t len, struct rv_guard *out);
 
 /*
  * Open the pages of [gpa, gpa+len) for one instruction, and close them again. The
@@ -62,6 +63,6 @@ int rv_memprot_open(struct rv_memprot *mp, rv_gpa gpa, uint64_t len,
 int rv_memprot_shut(struct rv_memprot *mp, rv_gpa gpa, uint64_t len,
 		    struct rv_err *err) RV_MUST_CHECK;
 
-struct rv_region_stats *rv_memprot_stats(struct rv_memprot *mp, uint32_t id);
+struct rv_guard_stats *rv_memprot_stats(struct rv_memprot *mp, uint32_t id);
 
 #endif

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * exit.c (x86_64): port I/O, and writes that met a protection.
+ *
+ * A write to a page that KVM's mapping of RAM denies ends KVM_RUN with EFAULT, the
+ * program counter on the instruction and nothing done. Where KVM happened to be
+ * emulating the instruction the same thing arrives as an MMIO write, one instruction
+ * late. Both lead to one decision.
+ */
+#include "x86.h"
+#include "arch.h"
+#include "enforce/memprot.h"
+#include "enforce/seal.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#define PAGE 4096ull
+#define VEC_GP 13
+#define VEC_PF 14
+#define PF_WRITE 2u
+/* Retries of one fault that no region explains, before it is evidence of something. */
+#define SPURIOUS_MAX 1000u
+
+/* --- guest memory ------------------------------------------------------------- */
+
+bool rv_x86_translate(struct rv_vcpu *v, uint64_t va, uint64_t *gpa, bool *writeable)
+{
+	struct kvm_translation tr = {.linear_address = va};
+
+	if (ioctl(v->fd, KVM_TRANSLATE, &tr) || !tr.valid)
+		return false;
+	*gpa = tr.physical_address;
+	if (writeable)
+		*writeable = tr.writeable;
+	return true;
+}
+
+bool rv_x86_read_virt(struct rv_vm *vm, struct rv_vcpu *v, uint64_t va, void *dst, size_t len)
+{
+	uint8_t *d = dst;
+
+	while (len) {
+		size_t n = PAGE - (va & (PAGE - 1));
+		const uint8_t *p;
+		uint64_t gpa;
+
+		if (n > len)
+			n = len;
+		if (!rv_x86_translate(v, va, &gpa, NULL))
+			return false;
+		p = rv_mem_ptr(vm, rv_gpa_of(gpa), n);
+		if (!p)
+			return false;
+		memcpy(d, p, n);
+		d += n;
+		va += n;
+		len -= n;
+	}
+	return true;
+}
+
+/* As many of the instruction's bytes as can be read. */
+static size_t fetch(struct rv_vm *vm, struct rv_vcpu *v, uint64_t rip, uint8_t *buf)
+{
+	size_t n = PAGE - (rip & (PAGE - 1));
+
+	if (n > X86_INSN_MAX)
+		n = X86_INSN_MAX;
+	if (!rv_x86_read_virt(vm, v, rip, buf, n))
+		return 0;
+	if (n < X86_INSN_MAX && rv_x86_read_virt(vm, v, rip + n, buf + n, X86_INSN_MAX - n))
+		n = X86_INSN_MAX;
+	return n;
+}
+
+/* --- ports ---------------------------------------------------------------------- */
+
+static void on_port(struct rv_vm *vm, struct rv_vcpu *v)
+{
+	struct kvm_run *run = v->run;
+	uint8_t *data = (uint8_t *)run + run->io.data_offset;
+	uint8_t size = run->io.size;
+
+	if (run->io.direction == KVM_EXIT_IO_OUT && size == 1 && run->io.count == 1 &&
+	    rv_x86_doorbell(vm, v, run->io.port))
+		return;
+	/* A string instruction brings many elements for the same port. */
+	for (uint32_t i = 0; i < run->io.count; i++, data += size) {
+		if (run->io.direction == KVM_EXIT_IO_OUT)
+			rv_bus_write(&vm->pio, run->io.port, size, data);
+		else
+			rv_bus_read(&vm->pio, run->io.port, size, data);
+	}
+}
+
+static void internal_error(struct rv_vm *vm, struct rv_vcpu *v)
+{
+	struct kvm_regs r = {0};
+
+	(void)!ioctl(v->fd, KVM_GET_REGS, &r);
+	rv_vm_end(vm, RV_END_CRASH,
+		  "vcpu %u: KVM cannot go on at 0x%llx (internal error %u, instruction %s)",
+		  v->index, (unsigned long long)r.rip, v->run->internal.suberror,
+		  v->run->internal.suberror == KVM_INTERNAL_ERROR_EMULATION ? "not emulated"
+									      : "unknown");
+}
+
+bool rv_arch_exit(struct rv_vm *vm, struct rv_vcpu *v)
+{
+	switch (v->run->exit_reason) {
+	case KVM_EXIT_IO: on_port(vm, v); return true;
+	case KVM_EXIT_INTERNAL_ERROR: internal_error(vm, v); return true;
+	case KVM_EXIT_IRQ_WINDOW_OPEN:
+	case KVM_EXIT_DEBUG: return true;
+	case KVM_EXIT_SYSTEM_EVENT:
+		rv_vm_end(vm, RV_END_CRASH, "vcpu %u: system event %u", v->index,
+			  v->run->system_event.type);
+		return true;
+	default: return false;
+	}
+}
+
+/* --- answering a write ------------------------------------------------------------ */
+
+/*
+ * Raise an exception at the instruction, before it has done anything. The error code
+ * of the page fault says "not present": told "present", Linux finds its own mapping
+ * writable, takes the fault for a stale TLB entry, and retries for ever
+ * (arch/x86/mm/fault.c, spurious_kernel_fault). For the same reason user mode, and any
+ * address in the user half, gets a general protection fault.
+ */
+static int inject(struct rv_vcpu *v, uint64_t va, uint8_t cpl, struct rv_err *err)
+{
+	bool gp = cpl == 3 || !(va >> 63);
+	struct kvm_vcpu_events ev;
+
+	if (ioctl(v->fd, KVM_GET_VCPU_EVENTS, &ev))
+		return rv_err_os(err, "x86", "read the pending events");
+	/* The CPU was delivering something, and its own push hit the page: there is no
+	 * way back that loses nothing. */
+	if (ev.exception.injected || ev.interrupt.injected || ev.nmi.injected)
+		return rv_err_at(err, RV_EBADDATA, va, "x86",
+				 "an exception frame was pushed into sealed memory");
+	memset(&ev.exception, 0, sizeof(ev.exception));
+	ev.exception.pending = 1;
+	ev.exception.nr = gp ? VEC_GP : VEC_PF;
+	ev.exception.has_error_code = 1;
+	ev.exception.error_code = gp ? 0 : PF_WRITE;
+	ev.exception_has_payload = !gp;
+	ev.exception_payload = gp ? 0 : va;
+	ev.flags |= KVM_VCPUEVENT_VALID_PAYLOAD;
+	if (ioctl(v->fd, KVM_SET_VCPU_EVENTS, &ev))
+		return rv_err_os(err, "x86", "raise a fault in the guest");
+	return 0;
+}
+
+static int set_singlestep(struct rv_vm *vm, struct rv_vcpu *v, bool on)
+{
+	struct kvm_guest_debug d = {0};
+
+	if (on)
+		d.control = KVM_GUESTDBG_ENABLE | KVM_GUESTDBG_SINGLESTEP |
+			    (vm->arch->guestdbg_blockirq ? KVM_GUESTDBG_BLOCKIRQ : 0);
+	return ioctl(v->fd, KVM_SET_GUEST_DEBUG, &d);
+}
+
+/*
+ * Let the instruction happen: with every other vcpu parked, open the page, run one
+ * instruction, close it. Exact for every kind of store; slow, and meant for rare ones.
+ */
+static int complete(struct rv_vm *vm, struct rv_vcpu *v, uint64_t gpa, uint32_t len,
+		    struct rv_err *err)
+{
+	uint32_t tries = 0;
+	int rc, run;
+
+	rv_park(vm);
+	rc = rv_memprot_open(vm->prot, rv_gpa_of(gpa), len, err);
+	if (!rc && set_singlestep(vm, v, true))
+		rc = rv_err_os(err, "x86", "single-step");
+	/* A kick of the watchdog may interrupt the step. */
+	while (!rc && tries++ < 16) {
+		run = ioctl(v->fd, KVM_RUN, 0);
+		if (!run || errno != EINTR)
+			break;
+		__atomic_store_n(&v->run->immediate_exit, 0, __ATOMIC_SEQ_CST);
+	}
+	(void)set_singlestep(vm, v, false);
+	if (!rc)
+		rc = rv_memprot_shut(vm->prot, rv_gpa_of(gpa), len, err);
+	else
+		(void)!rv_memprot_shut(vm->prot, rv_gpa_of(gpa), len, NULL);
+	rv_unpark(vm);
+	/* Whatever else the step met (an exception of its own) is handled by going on. */
+	return rc;
+}
+
+/* --- who wrote what ------------------------------------------------------------------ */
+
+struct hit {
+	struct rv_guard reg;
+	uint64_t va, gpa;
+	uint32_t len;
+	bool found;
+};
+
+/* The first byte of [va, va+len) that lies in a protected region. */
+static void find_hit(struct rv_vm *vm, struct rv_vcpu *v, uint64_t va, uint32_t len,
+		     struct hit *out)
+{
+	uint64_t end = va + len, gpa;
+
+	while (va < end && !out->found) {
+		uint64_t n = PAGE - (va & (PAGE - 1));
+
+		if (n > end - va)
+			n = end - va;
+		if (rv_x86_translate(v, va, &gpa, NULL) &&
+		    rv_memprot_overlaps(vm->prot, rv_gpa_of(gpa), n, &out->reg)) {
+			out->found = true;
+			out->va = va;
+			out->gpa = gpa;
+			out->len = (uint32_t)n;
+		}
+		va += n;
+	}
+}
+
+struct fault {
+	struct kvm_regs r;
+	struct kvm_sregs s;
+	struct rv_x86_insn in;
+	struct hit hit;
+	bool decoded;
+};
+
+static bool read_state(struct rv_vcpu *v, struct fault *f)
+{
+	return !ioctl(v->fd, KVM_GET_REGS, &f->r) && !ioctl(v->fd, KVM_GET_SREGS, &f->s);
+}
+
+static void explain(struct rv_vm *vm, struct rv_vcpu *v, struct fault *f)
+{
+	uint8_t code[X86_INSN_MAX];
+	size_t n = fetch(vm, v, f->r.rip, code);
+
+	f->decoded = n && !rv_x86_decode(code, n, &f->r, &f->s, &f->in, NULL);
+	for (uint32_t i = 0; i < f->in.nstores && !f->hit.found; i++)
+		find_hit(vm, v, f->in.store[i].va, f->in.store[i].len, &f->hit);
+	/* Newer hosts say where (v6.7, KVM_EXIT_MEMORY_FAULT). */
+#ifdef KVM_EXIT_MEMORY_FAULT
+	if (!f->hit.found && v->run->exit_reason == KVM_EXIT_MEMORY_FAULT &&
+	    rv_memprot_overlaps(vm->prot, rv_gpa_of(v->run->memory_fault.gpa), 1, &f->hit.reg)) {
+		f->hit.found = true;
+		f->hit.gpa = v->run->memory_fault.gpa;
+		f->hit.va = f->in.nstores ? f->in.store[0].va : 0;
+		f->hit.len = 1;
+	}
+#endif
+}
+
+static void describe(struct rv_vcpu *v, const struct fault *f, struct rv_write *w)
+{
+	(void)v;
+	memset(w, 0, sizeof(*w));
+	w->target = rv_gva_of(f->hit.va);
+	w->gpa = rv_gpa_of(f->hit.gpa);
+	w->len = f->hit.len;
+	w->pc = rv_gva_of(f->r.rip);
+	w->pc_exact = true;
+	w->cpl = f->s.ss.dpl & 3;
+	snprintf(w->insn, sizeof(w->insn), "%s", f->in.text);
+}
+
+static bool carry_out(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f,
+		      enum rv_action act)
+{
+	struct kvm_regs r = f->r;
+	struct rv_err err = {0};
+	char buf[260];
+	int rc = 0;
+
+	switch (act) {
+	case RV_ACT_RECORD: rc = complete(vm, v, f->hit.gpa, f->hit.len, &err); break;
+	case RV_ACT_DENY:
+		/* Nothing lands, the guest goes on behind the instruction. */
+		r.rip += f->in.len;
+		if (!f->in.len || ioctl(v->fd, KVM_SET_REGS, &r))
+			rc = rv_err_os(&err, "x86", "step over a denied write");
+		break;
+	case RV_ACT_FAULT: rc = inject(v, f->hit.va, f->s.ss.dpl & 3, &err); break;
+	default: break; /* paused or killed: the instruction stays undone */
+	}
+	if (rc)
+		rv_vm_end(vm, RV_END_CRASH, "vcpu %u: %s", v->index,
+			  rv_err_str(&err, buf, sizeof(buf)));
+	return true;
+}
+
+/* A fault that no region explains: another vcpu changed the page tables or the code
+ * in between. The instruction is tried again; the write itself never lands. */
+static bool unexplained(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f)
+{
+	struct rv_event ev = {.version = RV_EVENT_VERSION, .kind = RV_EV_GUEST_BAD};
+
+	if (++vm->arch->spurious % SPURIOUS_MAX)
+		return true;
+	ev.vcpu = (int32_t)v->index;
+	ev.pc = f->r.rip;
+	ev.pc_exact = 1;
+	ev.gpa = ~0ull;
+	ev.value = vm->arch->spurious;
+	snprintf(ev.engine, sizeof(ev.engine), "seal");
+	snprintf(ev.object, sizeof(ev.object), "vcpu %u", v->index);
+	snprintf(ev.insn, sizeof(ev.insn), "%s", f->in.text);
+	snprintf(ev.detail, sizeof(ev.detail),
+		 "%llu memory faults that the instruction does not explain",
+		 (unsigned long long)vm->arch->spurious);
+	(void)rv_vm_event(vm, &ev);
+	return true;
+}
+
+bool rv_arch_fault(struct rv_vm *vm, struct rv_vcpu *v)
+{
+	struct fault f = {0};
+	struct rv_write w;
+
+	if (!read_state(v, &f))
+		return false;
+	explain(vm, v, &f);
+	if (!f.hit.found && f.decoded)
+		return unexplained(vm, v, &f);
+	if (!f.hit.found) {
+		/* Not decodable: fail closed. The fault is real, the place is not known. */
+		f.hit.va = 0;
+		f.hit.gpa = ~0ull;
+		snprintf(f.hit.reg.object, sizeof(f.hit.reg.object), "sealed memory");
+		f.hit.reg.kind = RV_OBJ_TEXT;
+	}
+	describe(v, &f, &w);
+	return carry_out(vm, v, &f, rv_seal_write(vm, v, &f.hit.reg, &w));
+}
+
+bool rv_arch_mmio_ram(struct rv_vm *vm, struct rv_vcpu *v)
+{
+	struct kvm_run *run = v->run;
+	struct fault f = {0};
+	struct rv_write w;
+	uint8_t *p;
+	enum rv_action act;
+
+	f.hit.gpa = run->mmio.phys_addr;
+	f.hit.len = run->mmio.len > 8 ? 8 : run->mmio.len;
+	if (!rv_memprot_overlaps(vm->prot, rv_gpa_of(f.hit.gpa), f.hit.len, &f.hit.reg) ||
+	    !read_state(v, &f))
+		return false;
+	f.hit.found = true;
+	/* KVM has moved on: the address is known as physical only; name its place in the
+	 * kernel's own mapping. */
+	f.hit.va = rv_seal_image_va(vm, f.hit.gpa);
+	describe(v, &f, &w);
+	w.pc_exact = false;
+	w.nbytes = (uint8_t)f.hit.len;
+	memcpy(w.bytes, run->mmio.data, f.hit.len);
+	act = rv_seal_write(vm, v, &f.hit.reg, &w);
+	p = rv_mem_ptr(vm, rv_gpa_of(f.hit.gpa), f.hit.len);
+	if (act == RV_ACT_RECORD && p)
+		memcpy(p, run->mmio.data, f.hit.len);
+	/* DENY: the instruction has retired and the bytes are dropped. */
+	return act == RV_ACT_FAULT ? carry_out(vm, v, &f, act) : true;
+}

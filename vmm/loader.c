@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * loader.c: read the kernel file in a process of its own, choose where the kernel
+ * goes, and put it there.
+ *
+ * The file is hostile input and its readers are large (four decompressors, a
+ * disassembler). They run in a child with nothing but guest RAM and one shared
+ * result; its memory is gone before the guest starts. The result is plain data and
+ * is checked again by the parent before use.
+ */
+#include "vm.h"
+#include "arch.h"
+#include "sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MIB (1ull << 20)
+
+uint64_t rv_random_below(uint64_t n)
+{
+	/* Rejection: the last, incomplete run of n values would favour small ones. */
+	uint64_t limit = UINT64_MAX - (UINT64_MAX % n + 1) % n;
+	uint64_t v;
+
+	do {
+		while (getrandom(&v, sizeof(v), 0) != sizeof(v))
+			;
+	} while (v > limit);
+	return v % n;
+}
+
+static uint64_t now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000u;
+}
+
+const struct rv_site *rv_plan_site(const struct rv_boot_plan *p, const char *name)
+{
+	for (uint32_t i = 0; i < p->nsites && i < RV_PLAN_SITES; i++)
+		if (!strcmp(p->sites[i].name, name))
+			return &p->sites[i];
+	return NULL;
+}
+
+/* Does "word" stand in the command line as a whole parameter? */
+static bool cmdline_has(const char *cmdline, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (const char *s = cmdline; (s = strstr(s, word)); s += n)
+		if ((s == cmdline || s[-1] == ' ') && (s[n] == 0 || s[n] == ' '))
+			return true;
+	return false;
+}
+
+/* --- placement ---------------------------------------------------------------- */
+
+struct window {
+	uint64_t first, slots;
+};
+
+/* Where the image may start in [lo, hi) without touching the initrd. */
+static void add_windows(const struct rv_vm *vm, uint64_t lo, uint64_t hi, uint64_t need,
+			uint64_t align, struct window *w, uint32_t *n)
+{
+	uint64_t cut[3][2] = {{lo, hi}, {0, 0}};
+	uint32_t ncut = 1;
+	uint64_t ilo = vm->initrd_gpa, ihi = vm->initrd_gpa + vm->initrd_len;
+
+	if (vm->initrd_len && ilo < hi && ihi > lo) {
+		cut[0][1] = ilo;
+		cut[1][0] = ihi;
+		cut[1][1] = hi;
+		ncut = 2;
+	}
+	for (uint32_t i = 0; i < ncut; i++) {
+		uint64_t first = (cut[i][0] + align - 1) / align * align;
+
+		if (first + need < first || first + need > cut[i][1])
+			continue;
+		w[(*n)++] = (struct window){first, (cut[i][1] - need - first) / align + 1};
+	}
+}
+
+static int place(struct rv_vm *vm, struct rv_boot_plan *p)
+{
+	const struct rv_image_info *info = &p->info;
+	uint64_t need = info->init_size > info->mem_size ? info->init_size : info->mem_size;
+	bool nokaslr = cmdline_has(vm->cmdline, "nokaslr");
+	struct rv_arch_place pl;
+	struct window w[4];
+	uint64_t total = 0, pick;
+	uint32_t n = 0;
+
+	rv_arch_image_place(info, &pl);
+	add_windows(vm, pl.phys_min, rv_mem_low_end(vm), need, pl.phys_align, w, &n);
+	if (rv_mem_high_end(vm))
+		add_windows(vm, vm->mem.ram[1].gpa.v, rv_mem_high_end(vm), need, pl.phys_align, w,
+			    &n);
+	for (uint32_t i = 0; i < n; i++)
+		total += w[i].slots;
+	if (!total)
+		return rv_err_set(&p->err, RV_EINVAL, "loader",
+				  "the kernel needs %llu MiB of RAM above %llu MiB beside the "
+				  "initrd; the VM has %llu MiB",
+				  (unsigned long long)(need / MIB + 1),
+				  (unsigned long long)(pl.phys_min / MIB),
+				  (unsigned long long)(vm->mem.size / MIB));
+	p->phys_base = w[0].first;
+	for (uint32_t i = 0; i < n; i++)
+		if (info->phys_base >= w[i].first &&
+		    info->phys_base < w[i].first + w[i].slots * pl.phys_align)
+			p->phys_base = info->phys_base;
+	if (vm->policy.placement_base == RV_PLACE_OFF)
+		snprintf(p->place_why, sizeof(p->place_why), "policy: placement.base is off");
+	else if (nokaslr)
+		snprintf(p->place_why, sizeof(p->place_why), "nokaslr on the command line");
+	else if (!info->has_relocs)
+		snprintf(p->place_why, sizeof(p->place_why),
+			 "the image carries no relocations (a bzImage does)");
+	else if (pl.virt_slots < 2)
+		snprintf(p->place_why, sizeof(p->place_why), "the image fills its whole range");
+	if (p->place_why[0]) {
+		if (vm->policy.placement_base == RV_PLACE_RANDOM && !nokaslr)
+			return rv_err_set(&p->err, RV_EREFUSED, "loader",
+					  "placement.base is required and impossible: %s",
+					  p->place_why);
+		return 0;
+	}
+	pick = rv_random_below(total);
+	p->place_bits_phys = log2((double)total);
+	for (uint32_t i = 0; i < n; i++) {
+		if (pick < w[i].slots) {
+			p->phys_base = w[i].first + pick * pl.phys_align;
+			break;
+		}
+		pick -= w[i].slots;
+	}
+	p->virt_delta = rv_random_below(pl.virt_slots) * pl.virt_align;
+	p->place_bits_virt = log2((double)pl.virt_slots);
+	p->placed = true;
+	return 0;
+}
+
+/* --- the child ------------------------------------------------------------------ */
+
+static uint64_t symbol(const struct rv_image *img, const char *name)
+{
+	struct rv_symbol s;
+
+	if (!rv_image_kallsyms(img) ||
+	    rv_kallsyms_lookup(rv_image_kallsyms(img), name, &s, NULL))
+		return 0;
+	return s.va;
+}
+
+static void copy_facts(struct rv_boot_plan *p, const struct rv_image *img)
+{
+	const struct rv_protection *prot;
+	const struct rv_padding *pad = rv_image_padding(img);
+	const struct rv_site *site;
+	size_t n;
+
+	n = rv_image_sites(img, &site);
+	p->nsites = n > RV_PLAN_SITES ? RV_PLAN_SITES : (uint32_t)n;
+	memcpy(p->sites, site, p->nsites * sizeof(*site));
+	n = rv_image_protections(img, &prot);
+	p->nprots = n > RV_PLAN_PROTS ? RV_PLAN_PROTS : (uint32_t)n;
+	memcpy(p->prots, prot, p->nprots * sizeof(*prot));
+	if (pad)
+		p->pad = *pad;
+	if (rv_image_kallsyms(img)) {
+		p->have_ksym = true;
+		p->ksym = rv_image_kallsyms(img)->lay;
+	}
+	p->have_btf = rv_image_btf(img, &p->btf_va, &p->btf_size);
+	p->text = symbol(img, "_text");
+	p->etext = symbol(img, "_etext");
+	p->rodata = symbol(img, "__start_rodata");
+	p->erodata = symbol(img, "__end_rodata");
+	p->x86_return_thunk_var = symbol(img, "x86_return_thunk");
+	p->x86_return_thunk_fn = symbol(img, "__x86_return_thunk");
+}
+
+static int load(struct rv_vm *vm, struct rv_boot_plan *p)
+{
+	uint64_t t0 = now_us();
+	struct rv_image *img;
+	uint8_t *dst;
+	int rc;
+
+	rc = rv_image_open(vm->opt->kernel, &img, &p->err);
+	if (rc)
+		return rc;
+	rc = rv_arch_image_check(img, &p->err);
+	if (rc)
+		return rc;
+	p->info = *rv_image_info(img);
+	p->read_us = now_us() - t0;
+	if (p->info.cmdline_size && strlen(vm->cmdline) > p->info.cmdline_size)
+		return rv_err_set(&p->err, RV_EINVAL, "loader",
+				  "the command line has %zu characters, this kernel takes %u",
+				  strlen(vm->cmdline), p->info.cmdline_size);
+	rc = place(vm, p);
+	if (rc)
+		return rc;
+	dst = rv_mem_ptr(vm, rv_gpa_of(p->phys_base), p->info.mem_size);
+	if (!dst)
+		return rv_err_at(&p->err, RV_EINVAL, p->phys_base, "loader",
+				 "the kernel does not fit");
+	rc = rv_image_load(img, dst, p->info.mem_size, &p->err);
+	if (!rc && p->virt_delta)
+		rc = rv_image_relocate(img, dst, p->info.mem_size, p->virt_delta, &p->err);
+	if (rc)
+		return rc;
+	copy_facts(p, img);
+	p->load_us = now_us() - t0;
+	return 0;
+}
+
+static int check_plan(struct rv_vm *vm, struct rv_boot_plan *p, struct rv_err *err)
+{
+	/* A child that was taken over by its input may have written anything here. */
+	p->err.where[sizeof(p->err.where) - 1] = 0;
+	p->err.what[sizeof(p->err.what) - 1] = 0;
+	p->place_why[sizeof(p->place_why) - 1] = 0;
+	p->info.banner[sizeof(p->info.banner) - 1] = 0;
+	if (p->nsites > RV_PLAN_SITES || p->nprots > RV_PLAN_PROTS)
+		return rv_err_set(err, RV_EBADDATA, "loader", "the loader's answer has no sense");
+	for (uint32_t i = 0; i < p->nsites; i++) {
+		p->sites[i].name[sizeof(p->sites[i].name) - 1] = 0;
+		p->sites[i].symbol[sizeof(p->sites[i].symbol) - 1] = 0;
+		p->sites[i].reason[sizeof(p->sites[i].reason) - 1] = 0;
+	}
+	for (uint32_t i = 0; i < p->nprots; i++) {
+		p->prots[i].name[sizeof(p->prots[i].name) - 1] = 0;
+		p->prots[i].reason[sizeof(p->prots[i].reason) - 1] = 0;
+		p->prots[i].site[sizeof(p->prots[i].site) - 1] = 0;
+	}
+	if (!p->rc && !rv_mem_ptr(vm, rv_gpa_of(p->phys_base), p->info.mem_size))
+		return rv_err_set(err, RV_EBADDATA, "loader", "the loader's answer has no sense");
+	return 0;
+}
+
+int rv_loader_run(struct rv_vm *vm, struct rv_err *err)
+{
+	struct rv_boot_plan *p;
+	int st, rc;
+	pid_t pid;
+
+	p = mmap(NULL, sizeof(*p), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		return rv_err_os(err, "loader", "allocate the result");
+	vm->plan = p;
+	pid = fork();
+	if (pid < 0)
+		return rv_err_os(err, "loader", "start the loader process");
+	if (!pid) {
+		signal(SIGINT, SIG_DFL);
+		signal(SIGTERM, SIG_DFL);
+		p->rc = rv_sandbox_loader(&p->err);
+		if (!p->rc)
+			p->rc = load(vm, p);
+		_exit(0);
+	}
+	while (waitpid(pid, &st, 0) < 0)
+		if (errno != EINTR)
+			return rv_err_os(err, "loader", "wait for the loader process");
+	if (!WIFEXITED(st) || WEXITSTATUS(st))
+		return rv_err_set(err, RV_EBADDATA, "loader", "%s: reading it killed the loader (%s %d)",
+				  vm->opt->kernel, WIFSIGNALED(st) ? "signal" : "status",
+				  WIFSIGNALED(st) ? WTERMSIG(st) : WEXITSTATUS(st));
+	rc = check_plan(vm, p, err);
+	if (rc)
+		return rc;
+	if (p->rc && err)
+		*err = p->err;
+	return p->rc;
+}
