@@ -150,6 +150,35 @@ format-check:
 
 check: all headers layering unit
 
+# --- everything ------------------------------------------------------------------
+# deps-check (configs/deps.mk) installs what is missing, saying so, before the first compile.
+.PHONY: test demo lab soak bench
+test: deps-check
+	@$(MAKE) --no-print-directory all kvm-tests
+	@tests/run
+lab: all
+	@tests/run lab kvm cli cases devices
+DURATION ?= 10m
+BOOTS ?= 50
+soak: all
+	@tests/lab/soak --boots $(BOOTS) --duration $(DURATION)
+demo: deps-check
+	@$(MAKE) --no-print-directory all
+	@tests/lab/demo
+bench: all
+	@tests/bench/run
+
+# --- install ------------------------------------------------------------------------
+PREFIX ?= /usr/local
+.PHONY: install
+install: all
+	install -D -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin/ravelin
+	for f in docs/man/*.[15]; do s=$${f##*.}; \
+		install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/man/man$$s/$${f##*/}; done
+	for f in configs/profiles/*.yaml configs/examples/*.yaml; do \
+		install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/ravelin/$${f#configs/}; done
+	for f in include/ravelin/*.h; do install -D -m 644 $$f $(DESTDIR)$(PREFIX)/$$f; done
+
 .PHONY: clean
 clean:
 	rm -rf $(B)

@@ -134,7 +134,7 @@ static int place(struct rv_vm *vm, struct rv_boot_plan *p)
 	else if (pl.virt_slots < 2)
 		snprintf(p->place_why, sizeof(p->place_why), "the image fills its whole range");
 	if (p->place_why[0]) {
-		if (vm->policy.placement_base == RV_PLACE_RANDOM && !nokaslr)
+		if (vm->policy.placement_base == RV_PLACE_RANDOM)
 			return rv_err_set(&p->err, RV_EREFUSED, "loader",
 					  "placement.base is required and impossible: %s",
 					  p->place_why);

@@ -189,7 +189,7 @@ static void on_mmio(struct rv_vm *vm, struct rv_vcpu *v)
 	}
 }
 
-static void on_exit_reason(struct rv_vm *vm, struct rv_vcpu *v)
+void rv_vcpu_exit(struct rv_vm *vm, struct rv_vcpu *v)
 {
 	struct kvm_run *run = v->run;
 
@@ -221,7 +221,7 @@ static void run_once(struct rv_vm *vm, struct rv_vcpu *v)
 	v->in_guest = false;
 	v->exits++;
 	if (!rc) {
-		on_exit_reason(vm, v);
+		rv_vcpu_exit(vm, v);
 		return;
 	}
 	switch (e) {

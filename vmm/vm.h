@@ -171,6 +171,9 @@ void rv_vcpus_destroy(struct rv_vm *vm);
 void rv_park(struct rv_vm *vm);
 void rv_unpark(struct rv_vm *vm);
 
+/* Handle the exit that v->run describes. */
+void rv_vcpu_exit(struct rv_vm *vm, struct rv_vcpu *v);
+
 /* End the VM: the first caller's reason wins. Any thread. */
 void rv_vm_end(struct rv_vm *vm, enum rv_end end, const char *fmt, ...) RV_PRINTF(3, 4);
 /* PAUSE verdict: all vcpus stop at their next exit until rv_vm_resume(). */

@@ -22,6 +22,7 @@
 #define PF_WRITE 2u
 /* Retries of one fault that no region explains, before it is evidence of something. */
 #define SPURIOUS_MAX 1000u
+#define STEP_TRIES   16u
 
 /* --- guest memory ------------------------------------------------------------- */
 
@@ -173,27 +174,32 @@ static int set_singlestep(struct rv_vm *vm, struct rv_vcpu *v, bool on)
 static int complete(struct rv_vm *vm, struct rv_vcpu *v, uint64_t gpa, uint32_t len,
 		    struct rv_err *err)
 {
-	uint32_t tries = 0;
-	int rc, run;
+	bool interrupted = false;
+	int rc, run = -1;
 
 	rv_park(vm);
 	rc = rv_memprot_open(vm->prot, rv_gpa_of(gpa), len, err);
 	if (!rc && set_singlestep(vm, v, true))
 		rc = rv_err_os(err, "x86", "single-step");
-	/* A kick of the watchdog may interrupt the step. */
-	while (!rc && tries++ < 16) {
+	/* Somebody may ask this vcpu out meanwhile: step first, and keep the request. */
+	for (uint32_t tries = 0; !rc && tries < STEP_TRIES; tries++) {
 		run = ioctl(v->fd, KVM_RUN, 0);
 		if (!run || errno != EINTR)
 			break;
+		interrupted = true;
 		__atomic_store_n(&v->run->immediate_exit, 0, __ATOMIC_SEQ_CST);
 	}
+	if (interrupted)
+		__atomic_store_n(&v->run->immediate_exit, 1, __ATOMIC_SEQ_CST);
 	(void)set_singlestep(vm, v, false);
 	if (!rc)
 		rc = rv_memprot_shut(vm->prot, rv_gpa_of(gpa), len, err);
 	else
 		(void)!rv_memprot_shut(vm->prot, rv_gpa_of(gpa), len, NULL);
 	rv_unpark(vm);
-	/* Whatever else the step met (an exception of its own) is handled by going on. */
+	/* A copy out of device memory leaves for the device first. */
+	if (!rc && !run && v->run->exit_reason != KVM_EXIT_DEBUG)
+		rv_vcpu_exit(vm, v);
 	return rc;
 }
 
