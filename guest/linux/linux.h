@@ -80,11 +80,11 @@ struct rv_kernel_offsets {
 	int32_t state_live, state_coming, state_going, state_unformed;
 };
 
-/* Bit positions inside orc_entry's third 16-bit word, see unwind.c. */
+/* The kernel's ORC tables, see unwind.c; addresses are run-time ones. */
 struct rv_kernel_orc {
-	uint64_t ip, ip_end;	   /* __start/__stop_orc_unwind_ip, run-time va */
+	uint64_t ip, ip_end;	   /* __start/__stop_orc_unwind_ip */
 	uint64_t entry, entry_end; /* __start/__stop_orc_unwind */
-	bool type_v612;		   /* type is 3 bits at 8, signal at 11 (v6.4 on) */
+	uint8_t type_bits;	   /* width of orc_entry.type: 2 before v6.4, then 3 */
 };
 
 struct rv_kernel {
@@ -134,7 +134,8 @@ struct rv_kernel_params {
 int rv_kernel_init(struct rv_kernel *k, const struct rv_kernel_params *p,
 		   struct rv_err *err) RV_MUST_CHECK;
 
-/* Find symbols and member offsets again; rv_kernel_init() has done it once. */
+/* Find symbols and member offsets again; rv_kernel_init() has done it once.
+ * Lives in probe.c: each offset is found by looking for the member. */
 void rv_kernel_probe(struct rv_kernel *k);
 
 /* The registers to translate with from now on. Page tables: init_top_pgt when it
@@ -151,6 +152,10 @@ int rv_kernel_view(const struct rv_kernel *k, struct rv_view *out,
 
 /* Run-time va -> gpa by the image's own linear placement; RV_ENOTMAPPED outside it. */
 int rv_kernel_image_gpa(const struct rv_kernel *k, uint64_t va, rv_gpa *out) RV_MUST_CHECK;
+
+/* Read a variable of the image through its placement: needs no page tables. */
+int rv_kernel_image_read(const struct rv_kernel *k, uint64_t va, void *dst, size_t len,
+			 struct rv_err *err) RV_MUST_CHECK;
 
 /* --- modules ------------------------------------------------------------- */
 
@@ -213,9 +218,9 @@ bool rv_task_at(const struct rv_kernel *k, uint64_t task_va, struct rv_task *out
 
 /*
  * Write what is at va: "vfs_read+0x30", "mod_fn+0x1c [rv_attack]",
- * "vfs_read+0x0 (direct map)", "0x1234 [rv_attack]+text" ... always terminated,
- * printable, and "0x..." at the least. 0 when a name was found, RV_ENOTMAPPED when
- * there is none; buf is good in both cases.
+ * "vfs_read+0x0 (direct map)", "[rv_attack text]+0x1c" where the module has no symbol
+ * there. Always terminated, printable, and "0x..." at the least. 0 when a name was found,
+ * RV_ENOTMAPPED when there is none; buf is good in both cases.
  */
 int rv_kernel_symbolize(const struct rv_kernel *k, uint64_t va, char *buf, size_t len);
 
