@@ -210,6 +210,10 @@ static void unknown_key(struct parse *p, const char *full, const char *printable
 	char buf[RV_SCHEMA_TEXT];
 	const char *near = rv_schema_nearest(full, buf, sizeof(buf));
 
+	if (rv_schema_find(full) || rv_schema_is_section(full)) {
+		problem(p, at, "expected nested mappings, found '%s' as one key", printable);
+		return;
+	}
 	problem(p, at, "expected a known key, found '%s'%s%s%s", printable,
 		near ? "; did you mean '" : "; `ravelin policy explain` lists them",
 		near ? near : "", near ? "'?" : "");

@@ -92,7 +92,10 @@ static int get_kind(const json_t *obj, struct rv_record *out, struct rv_err *err
 		out->ev.kind = (uint32_t)get_number(obj, "kind_number", RV_EV_COUNT);
 	else if (!rv_event_kind_find(kind, &out->ev.kind))
 		return rv_err_set(err, RV_EBADDATA, "journal", "has a kind that is not known");
-	if (!rv_action_find(action, &out->verdict.action))
+	/* An action out of range was posted: the journal keeps that, so reading must too. */
+	if (!strcmp(action, "unknown"))
+		out->verdict.action = RV_ACT_COUNT;
+	else if (!rv_action_find(action, &out->verdict.action))
 		return rv_err_set(err, RV_EBADDATA, "journal", "has an action that is not known");
 	return 0;
 }

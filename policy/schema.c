@@ -272,30 +272,36 @@ bool rv_schema_is_section(const char *key)
 
 #define MAX_WORD 48u
 
+static uint32_t least(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Insert, leave out, change, or swap two neighbours: each counts as one slip. */
 uint32_t rv_schema_distance(const char *a, const char *b)
 {
-	uint32_t row[MAX_WORD + 1], diag, up, best;
+	uint32_t rows[3][MAX_WORD + 1] = {{0}};
+	uint32_t *before = rows[0], *last = rows[1], *row = rows[2], *spare;
 	size_t la = strlen(a), lb = strlen(b);
 
 	if (la > MAX_WORD || lb > MAX_WORD)
 		return UINT32_MAX;
 	for (size_t j = 0; j <= lb; j++)
-		row[j] = (uint32_t)j;
+		last[j] = (uint32_t)j;
 	for (size_t i = 1; i <= la; i++) {
-		diag = row[0];
 		row[0] = (uint32_t)i;
 		for (size_t j = 1; j <= lb; j++) {
-			up = row[j];
-			best = diag + (a[i - 1] != b[j - 1]);
-			if (up + 1 < best)
-				best = up + 1;
-			if (row[j - 1] + 1 < best)
-				best = row[j - 1] + 1;
-			row[j] = best;
-			diag = up;
+			row[j] = least(last[j - 1] + (a[i - 1] != b[j - 1]),
+				       least(last[j], row[j - 1]) + 1);
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				row[j] = least(row[j], before[j - 2] + 1);
 		}
+		spare = before;
+		before = last;
+		last = row;
+		row = spare;
 	}
-	return row[lb];
+	return last[lb];
 }
 
 /* Far enough for a slip of the fingers or a forgotten section, near enough to be of help. */
