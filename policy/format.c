@@ -86,6 +86,22 @@ static void add_other(struct text *t, const struct rv_event *ev)
 	}
 }
 
+/* Kinds whose verb is the same word, or says as much. */
+static bool says_kind(uint32_t kind)
+{
+	switch (kind) {
+	case RV_EV_START:
+	case RV_EV_STOP:
+	case RV_EV_PLACEMENT:
+	case RV_EV_ARM:
+	case RV_EV_DISARM:
+	case RV_EV_DEGRADE:
+	case RV_EV_LOST:
+	case RV_EV_COALESCED: return true;
+	}
+	return false;
+}
+
 /* Kinds that a policy key answers; for the others "record" goes without saying. */
 static bool is_judged(uint32_t kind)
 {
@@ -102,7 +118,9 @@ const char *rv_event_format(const struct rv_event *ev, const struct rv_verdict *
 	if (!len)
 		return buf;
 	buf[0] = '\0';
-	add(&t, "%s %s", rv_event_verb(ev->kind, action), rv_event_kind_name(ev->kind));
+	add(&t, "%s", rv_event_verb(ev->kind, action));
+	if (!says_kind(ev->kind))
+		add(&t, " %s", rv_event_kind_name(ev->kind));
 	switch (ev->kind) {
 	case RV_EV_WRITE:
 	case RV_EV_PATCH:
