@@ -15,35 +15,34 @@
 #endif
 
 static const struct rv_cap common[] = {
-	{"KVM_CAP_USER_MEMORY", KVM_CAP_USER_MEMORY, NULL, 1, true, "guest RAM",
+	{"KVM_CAP_USER_MEMORY", KVM_CAP_USER_MEMORY, NULL, 1, RV_CAP_REQUIRED, "guest RAM",
 	 "no machine can be built"},
-	{"KVM_CAP_SYNC_MMU", KVM_CAP_SYNC_MMU, NULL, 1, true,
+	{"KVM_CAP_SYNC_MMU", KVM_CAP_SYNC_MMU, NULL, 1, RV_CAP_REQUIRED,
 	 "seal: protection of the host mapping",
 	 "protecting a page would not reach the guest, so that nothing can be sealed"},
-	{"KVM_CAP_IRQCHIP", KVM_CAP_IRQCHIP, NULL, 1, true, "interrupt controller",
+	{"KVM_CAP_IRQCHIP", KVM_CAP_IRQCHIP, NULL, 1, RV_CAP_REQUIRED, "interrupt controller",
 	 "no machine can be built"},
-	{"KVM_CAP_IMMEDIATE_EXIT", KVM_CAP_IMMEDIATE_EXIT, NULL, 1, true, "parking of processors",
-	 "processors cannot be stopped without a race"},
-	{"KVM_CAP_IRQFD", KVM_CAP_IRQFD, NULL, 1, true, "interrupts of devices",
+	{"KVM_CAP_IMMEDIATE_EXIT", KVM_CAP_IMMEDIATE_EXIT, NULL, 1, RV_CAP_REQUIRED,
+	 "parking of processors", "processors cannot be stopped without a race"},
+	{"KVM_CAP_IRQFD", KVM_CAP_IRQFD, NULL, 1, RV_CAP_UNUSED, "interrupts of devices",
 	 "devices cannot interrupt"},
-	{"KVM_CAP_IOEVENTFD", KVM_CAP_IOEVENTFD, NULL, 1, false, "queues of devices",
-	 "each notification of a device stops its processor: slower disks and networks"},
-	{"KVM_CAP_READONLY_MEM", KVM_CAP_READONLY_MEM, NULL, 1, false,
+	{"KVM_CAP_IOEVENTFD", KVM_CAP_IOEVENTFD, NULL, 1, RV_CAP_REQUIRED, "queues of devices",
+	 "devices cannot be told of new requests"},
+	{"KVM_CAP_READONLY_MEM", KVM_CAP_READONLY_MEM, NULL, 1, RV_CAP_UNUSED,
 	 "seal: read-only slots for regions known at boot",
 	 "such regions are sealed through the host mapping instead"},
-	{"KVM_CAP_MEMORY_FAULT_INFO", KVM_CAP_MEMORY_FAULT_INFO, NULL, 1, false,
-	 "seal: address of a refused write",
-	 "the address is worked out from the instruction: a little slower per event"},
-	{"KVM_CAP_SET_GUEST_DEBUG", KVM_CAP_SET_GUEST_DEBUG, NULL, 1, false,
-	 "single-stepping of instructions that cannot be completed otherwise",
-	 "a legitimate write by a rare vector instruction is refused"},
-	{"KVM_CAP_VCPU_EVENTS", KVM_CAP_VCPU_EVENTS, NULL, 1, true, "faults given to the guest",
-	 "the action fault cannot be carried out"},
-	{"KVM_CAP_SYNC_REGS", KVM_CAP_SYNC_REGS, NULL, 1, false, "doorbell",
+	{"KVM_CAP_MEMORY_FAULT_INFO", KVM_CAP_MEMORY_FAULT_INFO, NULL, 1, RV_CAP_FASTER,
+	 "seal: address of a refused write", "the address is worked out from the instruction"},
+	{"KVM_CAP_SET_GUEST_DEBUG", KVM_CAP_SET_GUEST_DEBUG, NULL, 1, RV_CAP_WANTED,
+	 "seal: stepping over a write that is let through or denied",
+	 "records and denials of writes in sealed memory end the machine"},
+	{"KVM_CAP_VCPU_EVENTS", KVM_CAP_VCPU_EVENTS, NULL, 1, RV_CAP_REQUIRED,
+	 "faults given to the guest", "the action fault cannot be carried out"},
+	{"KVM_CAP_SYNC_REGS", KVM_CAP_SYNC_REGS, NULL, 1, RV_CAP_UNUSED, "doorbell",
 	 "two more system calls for each exit of the gate"},
-	{"KVM_CAP_NR_MEMSLOTS", KVM_CAP_NR_MEMSLOTS, NULL, 32, false, "number of memory slots",
-	 "few regions can be sealed by read-only slots"},
-	{"KVM_CAP_MAX_VCPUS", KVM_CAP_MAX_VCPUS, NULL, 1, false, "number of processors",
+	{"KVM_CAP_NR_MEMSLOTS", KVM_CAP_NR_MEMSLOTS, NULL, 32, RV_CAP_UNUSED,
+	 "number of memory slots", "few regions can be sealed by read-only slots"},
+	{"KVM_CAP_MAX_VCPUS", KVM_CAP_MAX_VCPUS, NULL, 1, RV_CAP_WANTED, "number of processors",
 	 "machines with more processors than KVM recommends"},
 };
 
@@ -64,9 +63,9 @@ static void add(struct rv_caps *out, int kvm_fd, const struct rv_cap *cap)
 	s->cap = cap;
 	s->value = ask(kvm_fd, cap);
 	s->present = s->value >= (cap->least ? cap->least : 1);
-	if (!s->present && cap->required)
+	if (!s->present && cap->need == RV_CAP_REQUIRED)
 		out->missing_required++;
-	else if (!s->present)
+	else if (!s->present && cap->need == RV_CAP_WANTED)
 		out->missing_optional++;
 }
 
@@ -91,7 +90,7 @@ int rv_caps_require(const struct rv_caps *caps, struct rv_err *err)
 	for (uint32_t i = 0; i < caps->n; i++) {
 		const struct rv_cap_state *s = &caps->state[i];
 
-		if (s->cap->required && !s->present)
+		if (s->cap->need == RV_CAP_REQUIRED && !s->present)
 			return rv_err_set(err, RV_EUNSUPPORTED, "caps",
 					  "this host's KVM has no %s (%s): %s", s->cap->name,
 					  s->cap->user, s->cap->lost);

@@ -19,14 +19,21 @@
 #define KVM_EXIT_MEMORY_FAULT 39
 #endif
 
+enum rv_cap_need {
+	RV_CAP_REQUIRED, /* no VM without it */
+	RV_CAP_WANTED,	 /* without it something is lost */
+	RV_CAP_FASTER,	 /* without it all the same is done, slower */
+	RV_CAP_UNUSED,	 /* nothing uses it yet; told for the record, and never a loss */
+};
+
 struct rv_cap {
 	const char *name;	  /* "KVM_CAP_IRQFD", or of what probe looks at */
 	uint32_t number;	  /* KVM_CAP_*; not used where probe is set */
 	int (*probe)(int kvm_fd); /* like KVM_CHECK_EXTENSION: the value, 0: absent */
 	int least;		  /* values below are as good as absent; 0 means 1 */
-	bool required;		  /* no VM without it */
-	const char *user;	  /* who needs it */
-	const char *lost;	  /* what is lost without it: half a sentence */
+	enum rv_cap_need need;
+	const char *user; /* who needs it */
+	const char *lost; /* what is lost without it: half a sentence */
 };
 
 /* Rows of the architecture, in vmm/arch/; ends with name NULL. */

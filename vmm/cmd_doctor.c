@@ -194,6 +194,17 @@ static void print_row(const char *mark, const char *name, const char *text)
 	printf("%-5s %-34s %s\n", mark, name, text);
 }
 
+static const char *cap_mark(const struct rv_cap_state *s)
+{
+	switch (s->cap->need) {
+	case RV_CAP_REQUIRED: return s->present ? "ok" : "FAIL";
+	case RV_CAP_FASTER: return s->present ? "ok" : "slow";
+	case RV_CAP_WANTED: return s->present ? "ok" : "lost";
+	case RV_CAP_UNUSED: break;
+	}
+	return s->present ? "(ok)" : "(no)";
+}
+
 static void print_human(const struct report *r)
 {
 	struct utsname u = {0};
@@ -209,10 +220,7 @@ static void print_human(const struct report *r)
 			snprintf(value, sizeof(value), " [%d]", s->value);
 		snprintf(text, sizeof(text), "%s%s%s%s", s->cap->user, value,
 			 s->present ? "" : "; without it: ", s->present ? "" : s->cap->lost);
-		print_row(s->present	     ? "ok"
-			  : s->cap->required ? "FAIL"
-					     : "lost",
-			  s->cap->name, text);
+		print_row(cap_mark(s), s->cap->name, text);
 	}
 	if (r->fd >= 0 && !r->caps_known)
 		print_row("FAIL", "capabilities", r->caps_why);
@@ -227,7 +235,7 @@ static void print_human(const struct report *r)
 					   : "lost",
 			  "write protection", r->write_text);
 	}
-	printf("\n%s\n", health_text(r->health));
+	printf("\nIn brackets: not used by this version.\n%s\n", health_text(r->health));
 }
 
 static json_t *caps_json(const struct report *r)
@@ -237,11 +245,12 @@ static json_t *caps_json(const struct report *r)
 	for (uint32_t i = 0; r->caps_known && i < r->caps.n; i++) {
 		const struct rv_cap_state *s = &r->caps.state[i];
 
-		json_array_append_new(list,
-				      json_pack("{s:s, s:b, s:i, s:b, s:s, s:s}", "name",
-						s->cap->name, "present", s->present, "value",
-						s->value, "required", s->cap->required, "needed_by",
-						s->cap->user, "lost", s->cap->lost));
+		json_array_append_new(list, json_pack("{s:s, s:b, s:i, s:b, s:b, s:s, s:s}", "name",
+						      s->cap->name, "present", s->present, "value",
+						      s->value, "required",
+						      s->cap->need == RV_CAP_REQUIRED, "used",
+						      s->cap->need != RV_CAP_UNUSED, "needed_by",
+						      s->cap->user, "lost", s->cap->lost));
 	}
 	return list;
 }

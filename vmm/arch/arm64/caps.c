@@ -5,20 +5,20 @@
 #include <linux/kvm.h>
 
 const struct rv_cap rv_arch_caps[] = {
-	{"KVM_CAP_ONE_REG", KVM_CAP_ONE_REG, NULL, 1, true, "registers of processors",
+	{"KVM_CAP_ONE_REG", KVM_CAP_ONE_REG, NULL, 1, RV_CAP_REQUIRED, "registers of processors",
 	 "no machine can be built"},
-	{"KVM_CAP_DEVICE_CTRL", KVM_CAP_DEVICE_CTRL, NULL, 1, true, "interrupt controller",
-	 "no machine can be built"},
-	{"KVM_CAP_ARM_PSCI_0_2", KVM_CAP_ARM_PSCI_0_2, NULL, 1, true,
+	{"KVM_CAP_DEVICE_CTRL", KVM_CAP_DEVICE_CTRL, NULL, 1, RV_CAP_REQUIRED,
+	 "interrupt controller", "no machine can be built"},
+	{"KVM_CAP_ARM_PSCI_0_2", KVM_CAP_ARM_PSCI_0_2, NULL, 1, RV_CAP_REQUIRED,
 	 "start and stop of processors", "the guest has one processor and cannot power off"},
-	{"KVM_CAP_ARM_VM_IPA_SIZE", KVM_CAP_ARM_VM_IPA_SIZE, NULL, 32, false,
+	{"KVM_CAP_ARM_VM_IPA_SIZE", KVM_CAP_ARM_VM_IPA_SIZE, NULL, 32, RV_CAP_UNUSED,
 	 "large guest physical spaces", "guests are bound to 40-bit addresses"},
-	{"KVM_CAP_ARM_INJECT_EXT_DABT", KVM_CAP_ARM_INJECT_EXT_DABT, NULL, 1, false,
+	{"KVM_CAP_ARM_INJECT_EXT_DABT", KVM_CAP_ARM_INJECT_EXT_DABT, NULL, 1, RV_CAP_UNUSED,
 	 "faults given to the guest", "the action fault uses register writes instead"},
-	{"KVM_CAP_ARM_NISV_TO_USER", KVM_CAP_ARM_NISV_TO_USER, NULL, 1, false,
+	{"KVM_CAP_ARM_NISV_TO_USER", KVM_CAP_ARM_NISV_TO_USER, NULL, 1, RV_CAP_UNUSED,
 	 "seal: stores that the processor does not describe",
 	 "pair and vector stores into read-only slots end the machine"},
-	{NULL, 0, NULL, 0, false, NULL, NULL},
+	{NULL, 0, NULL, 0, RV_CAP_UNUSED, NULL, NULL},
 };
 
 /* Not told by /proc/cpuinfo: only the boot messages say whether EL2 was there. */
