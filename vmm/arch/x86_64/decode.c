@@ -2,17 +2,20 @@
 /*
  * decode.c: from an instruction and the registers to the memory it would write.
  *
- * Built on capstone's operands, with two precautions: the "written" flags of capstone 4
- * have gaps (sidt, fxsave, some vector forms), so a memory operand whose direction is
- * not stated counts as written; and implicit stack stores are added here. A store too
- * many costs a look-up, a store too few would let a write pass unexplained.
+ * Built on capstone's operands. Its read/write flags are not used: in version 4 they call
+ * dozens of stores reads (movnti, movbe, cmpxchg, rol, seta, movdqa, nearly every VEX and
+ * EVEX form). The encoding knows better: an x86 instruction that stores through an
+ * operand has it first, so a memory operand in first place counts as written, except for
+ * the closed list of those that only read it. Implicit stores are added by hand. A store
+ * too many costs a look-up, a store too few would let a write pass unexplained.
  */
 #include "x86.h"
 #include "disasm.h"
 
 #include <string.h>
 
-#define XSAVE_MAX 4096u /* largest area of any known XCR0; SDM vol. 1, 13.1 */
+#define XSAVE_MAX 11264u /* largest area of any known XCR0, AMX tiles included: 11008 */
+#define REX_W	  8u
 
 static uint64_t reg_value(x86_reg reg, const struct kvm_regs *r, bool *known)
 {
@@ -50,6 +53,22 @@ static uint64_t reg_value(x86_reg reg, const struct kvm_regs *r, bool *known)
 	case X86_REG_R13D: return (uint32_t)r->r13;
 	case X86_REG_R14D: return (uint32_t)r->r14;
 	case X86_REG_R15D: return (uint32_t)r->r15;
+	case X86_REG_AX: return (uint16_t)r->rax;
+	case X86_REG_BX: return (uint16_t)r->rbx;
+	case X86_REG_CX: return (uint16_t)r->rcx;
+	case X86_REG_DX: return (uint16_t)r->rdx;
+	case X86_REG_SI: return (uint16_t)r->rsi;
+	case X86_REG_DI: return (uint16_t)r->rdi;
+	case X86_REG_BP: return (uint16_t)r->rbp;
+	case X86_REG_SP: return (uint16_t)r->rsp;
+	case X86_REG_R8W: return (uint16_t)r->r8;
+	case X86_REG_R9W: return (uint16_t)r->r9;
+	case X86_REG_R10W: return (uint16_t)r->r10;
+	case X86_REG_R11W: return (uint16_t)r->r11;
+	case X86_REG_R12W: return (uint16_t)r->r12;
+	case X86_REG_R13W: return (uint16_t)r->r13;
+	case X86_REG_R14W: return (uint16_t)r->r14;
+	case X86_REG_R15W: return (uint16_t)r->r15;
 	case X86_REG_INVALID:
 	case X86_REG_RIZ:
 	case X86_REG_EIZ: return 0;
@@ -67,12 +86,40 @@ static uint64_t segment_base(x86_reg seg, const struct kvm_sregs *s)
 	return 0;
 }
 
-/* Linear address of a memory operand; false where a register is not a plain one
- * (the vector index of a scatter). */
-static bool effective(const cs_x86 *x, const cs_x86_op *op, const struct kvm_regs *r,
+static bool is_bit_string(unsigned id)
+{
+	return id == X86_INS_BTS || id == X86_INS_BTR || id == X86_INS_BTC;
+}
+
+/*
+ * What the address differs by from base + index * scale + displacement. The bit number
+ * of bts and its kin is signed and reaches beyond the operand when it comes from a
+ * register (SDM vol. 2, "Bit(BitBase, BitOffset)"); pop into memory computes its address
+ * after it has moved the stack pointer.
+ */
+static uint64_t adjust(unsigned id, const cs_x86 *x, const cs_x86_op *op,
+		       const struct kvm_regs *r, bool *known)
+{
+	uint64_t bit;
+
+	*known = true;
+	if (id == X86_INS_POP && (op->mem.base == X86_REG_RSP || op->mem.base == X86_REG_ESP))
+		return op->size;
+	if (!is_bit_string(id) || x->op_count < 2 || x->operands[1].type != X86_OP_REG)
+		return 0;
+	bit = reg_value(x->operands[1].reg, r, known);
+	switch (op->size) {
+	case 2: return (uint64_t)((int64_t)(int16_t)bit >> 4) * 2;
+	case 4: return (uint64_t)((int64_t)(int32_t)bit >> 5) * 4;
+	default: return (uint64_t)((int64_t)bit >> 6) * 8;
+	}
+}
+
+/* Linear address of a memory operand; false where a register is not a plain one. */
+static bool effective(unsigned id, const cs_x86 *x, const cs_x86_op *op, const struct kvm_regs *r,
 		      const struct kvm_sregs *s, uint8_t insn_len, uint64_t *out)
 {
-	bool known, known2;
+	bool known, known2, known3;
 	uint64_t base, index, a;
 
 	if (op->mem.base == X86_REG_RIP || op->mem.base == X86_REG_EIP) {
@@ -82,9 +129,10 @@ static bool effective(const cs_x86 *x, const cs_x86_op *op, const struct kvm_reg
 		base = reg_value(op->mem.base, r, &known);
 	}
 	index = reg_value(op->mem.index, r, &known2);
-	if (!known || !known2)
+	a = base + index * (uint64_t)(int64_t)op->mem.scale + (uint64_t)op->mem.disp +
+	    adjust(id, x, op, r, &known3);
+	if (!known || !known2 || !known3)
 		return false;
-	a = base + index * (uint64_t)(int64_t)op->mem.scale + (uint64_t)op->mem.disp;
 	if (x->addr_size == 4)
 		a = (uint32_t)a;
 	*out = a + segment_base(op->mem.segment, s);
@@ -109,42 +157,133 @@ static uint32_t store_size(unsigned id, const cs_x86_op *op)
 	case X86_INS_XSAVES64: return XSAVE_MAX;
 	case X86_INS_FNSAVE: return 108;
 	case X86_INS_FNSTENV: return 28;
+	case X86_INS_FNSTSW:
+	case X86_INS_FNSTCW: return 2;
 	case X86_INS_CMPXCHG16B: return 16;
 	case X86_INS_CMPXCHG8B: return 8;
 	default: return op->size ? op->size : 8;
 	}
 }
 
-/* Operands that are addresses or are only read. */
+/* A memory operand in first place that is only read, or only an address. */
 static bool never_stores(unsigned id)
 {
 	switch (id) {
-	case X86_INS_LEA:
 	case X86_INS_NOP:
 	case X86_INS_CMP:
 	case X86_INS_TEST:
 	case X86_INS_BT:
+	case X86_INS_CMPSB:
+	case X86_INS_CMPSW:
+	case X86_INS_CMPSD:
+	case X86_INS_CMPSQ:
+	case X86_INS_PUSH:
+	case X86_INS_CALL:
+	case X86_INS_LCALL:
+	case X86_INS_JMP:
+	case X86_INS_LJMP:
+	case X86_INS_MUL:
+	case X86_INS_IMUL:
+	case X86_INS_DIV:
+	case X86_INS_IDIV:
+	case X86_INS_PREFETCH:
 	case X86_INS_PREFETCHT0:
 	case X86_INS_PREFETCHT1:
 	case X86_INS_PREFETCHT2:
 	case X86_INS_PREFETCHNTA:
 	case X86_INS_PREFETCHW:
 	case X86_INS_INVLPG:
-	case X86_INS_CLFLUSH: return true;
+	case X86_INS_CLFLUSH:
+	case X86_INS_CLFLUSHOPT:
+	case X86_INS_CLWB:
+	case X86_INS_LGDT:
+	case X86_INS_LIDT:
+	case X86_INS_LLDT:
+	case X86_INS_LTR:
+	case X86_INS_LMSW:
+	case X86_INS_VERR:
+	case X86_INS_VERW:
+	case X86_INS_FADD:
+	case X86_INS_FIADD:
+	case X86_INS_FSUB:
+	case X86_INS_FSUBR:
+	case X86_INS_FISUB:
+	case X86_INS_FISUBR:
+	case X86_INS_FMUL:
+	case X86_INS_FIMUL:
+	case X86_INS_FDIV:
+	case X86_INS_FDIVR:
+	case X86_INS_FIDIV:
+	case X86_INS_FIDIVR:
+	case X86_INS_FCOM:
+	case X86_INS_FCOMP:
+	case X86_INS_FICOM:
+	case X86_INS_FICOMP:
+	case X86_INS_FLD:
+	case X86_INS_FILD:
+	case X86_INS_FBLD:
+	case X86_INS_FLDCW:
+	case X86_INS_FLDENV:
+	case X86_INS_FRSTOR:
+	case X86_INS_FXRSTOR:
+	case X86_INS_FXRSTOR64:
+	case X86_INS_XRSTOR:
+	case X86_INS_XRSTOR64:
+	case X86_INS_XRSTORS:
+	case X86_INS_XRSTORS64:
+	case X86_INS_LDMXCSR:
+	case X86_INS_VLDMXCSR:
+	case X86_INS_VMPTRLD:
+	case X86_INS_VMXON: return true;
 	default: return false;
 	}
 }
 
-/* Stores to the stack that no operand shows. */
-static uint32_t stack_store(unsigned id, const cs_x86 *x)
+/* One store for each element, at places that a vector register holds (capstone shows
+ * the index as a general register of the same number). */
+static bool is_scatter(unsigned id)
 {
 	switch (id) {
+	case X86_INS_VPSCATTERDD:
+	case X86_INS_VPSCATTERDQ:
+	case X86_INS_VPSCATTERQD:
+	case X86_INS_VPSCATTERQQ:
+	case X86_INS_VSCATTERDPD:
+	case X86_INS_VSCATTERDPS:
+	case X86_INS_VSCATTERQPD:
+	case X86_INS_VSCATTERQPS: return true;
+	default: return false;
+	}
+}
+
+/* Bytes stored through rdi by an instruction that names no memory operand. */
+static uint32_t rdi_store(unsigned id)
+{
+	switch (id) {
+	case X86_INS_MASKMOVQ: return 8;
+	case X86_INS_MASKMOVDQU:
+	case X86_INS_VMASKMOVDQU: return 16;
+	default: return 0;
+	}
+}
+
+/* Bytes stored below the stack pointer that no operand shows. */
+static uint32_t stack_store(unsigned id, const cs_x86 *x)
+{
+	bool wide = x->rex & REX_W, narrow = x->prefix[2] == X86_PREFIX_OPSIZE;
+	uint32_t level;
+
+	switch (id) {
 	case X86_INS_PUSH:
-	case X86_INS_PUSHFQ: return x->prefix[2] == 0x66 ? 2 : 8;
-	case X86_INS_PUSHF: return 2;
-	case X86_INS_CALL:
-	case X86_INS_ENTER: return 8;
-	case X86_INS_LCALL: return 16;
+	case X86_INS_PUSHF:
+	case X86_INS_PUSHFQ: return narrow && !wide ? 2 : 8;
+	case X86_INS_CALL: return 8;
+	case X86_INS_LCALL: return wide ? 16 : narrow ? 4 : 8;
+	case X86_INS_ENTER:
+		/* The saved rbp and the display; then the CPU tries the new top of the
+		 * stack for writing (SDM vol. 2, ENTER). */
+		level = x->op_count > 1 ? (uint32_t)x->operands[1].imm & 31 : 0;
+		return 8 * (level + 1) + (x->op_count ? (uint32_t)x->operands[0].imm & 0xffff : 0);
 	default: return 0;
 	}
 }
@@ -178,43 +317,55 @@ static void add(struct rv_x86_insn *out, uint64_t va, uint32_t len)
 		out->store[out->nstores++] = (struct rv_x86_store){va, len};
 }
 
+/* Stores that no operand shows. */
+static void add_implicit(unsigned id, const cs_x86 *x, const struct kvm_regs *r,
+			 const struct kvm_sregs *s, struct rv_x86_insn *out)
+{
+	uint32_t stack = stack_store(id, x), len = rdi_store(id);
+	uint64_t rdi = x->addr_size == 4 ? (uint32_t)r->rdi : r->rdi;
+
+	if (stack)
+		add(out, r->rsp - stack, stack);
+	if (!len)
+		return;
+	if (x->prefix[1] == X86_PREFIX_FS)
+		rdi += s->fs.base;
+	else if (x->prefix[1] == X86_PREFIX_GS)
+		rdi += s->gs.base;
+	add(out, rdi, len);
+}
+
 int rv_x86_decode(const uint8_t *bytes, size_t n, const struct kvm_regs *r,
 		  const struct kvm_sregs *s, struct rv_x86_insn *out, struct rv_err *err)
 {
 	struct rv_insn in;
 	const cs_x86 *x;
-	uint32_t stack;
-	bool blind = false;
+	unsigned id;
 	int rc;
 
 	memset(out, 0, sizeof(*out));
+	if (!s->cs.l)
+		return rv_err_at(err, RV_EUNSUPPORTED, r->rip, "decode", "not 64-bit code");
 	rc = rv_insn_decode(RV_ARCH_X86_64, bytes, n, r->rip, &in, err);
 	if (rc)
 		return rc;
+	id = in.cs->id;
 	out->len = in.len;
+	out->pushes_flags = id == X86_INS_PUSHF || id == X86_INS_PUSHFQ;
 	snprintf(out->text, sizeof(out->text), "%.95s", in.text);
 	if (!in.cs->detail)
 		return rv_err_at(err, RV_EUNSUPPORTED, r->rip, "decode", "no operand details");
 	x = &in.cs->detail->x86;
-	out->rep = is_rep(x) && is_string(in.cs->id);
-	for (uint8_t i = 0; i < x->op_count && !never_stores(in.cs->id); i++) {
-		const cs_x86_op *op = &x->operands[i];
+	out->rep = is_rep(x) && is_string(id);
+	if (x->op_count && x->operands[0].type == X86_OP_MEM && !never_stores(id) &&
+	    !is_scatter(id)) {
 		uint64_t va;
 
-		if (op->type != X86_OP_MEM)
-			continue;
-		if (op->access == CS_AC_READ && !(is_string(in.cs->id) && i == 0))
-			continue;
-		if (!effective(x, op, r, s, in.len, &va)) {
-			blind = true;
-			continue;
-		}
-		add(out, va, store_size(in.cs->id, op));
+		if (effective(id, x, &x->operands[0], r, s, in.len, &va))
+			add(out, va, store_size(id, &x->operands[0]));
 	}
-	stack = stack_store(in.cs->id, x);
-	if (stack)
-		add(out, r->rsp - stack, stack);
-	if (blind || !out->nstores)
+	add_implicit(id, x, r, s, out);
+	if (!out->nstores)
 		return rv_err_at(err, RV_EUNSUPPORTED, r->rip, "decode",
 				 "the stores of \"%.80s\" are not known", in.text);
 	return 0;

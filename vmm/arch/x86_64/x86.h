@@ -92,6 +92,7 @@ struct rv_x86_insn {
 	uint8_t len;
 	char text[96];
 	bool rep;
+	bool pushes_flags; /* pushf: a single step would leave its own TF in the image */
 	struct rv_x86_store store[3];
 	uint32_t nstores;
 };
