@@ -66,7 +66,9 @@ static int check_params(const struct rv_kernel_params *p, struct rv_err *err)
 	if (p->image_gpa + (p->image_size - 1) < p->image_gpa ||
 	    p->link_base + p->slide + (p->image_size - 1) < p->link_base + p->slide)
 		return rv_err_at(err, RV_EINVAL, p->image_gpa, "kernel", "the image wraps");
-	if (p->kallsyms && p->kallsyms->slide != p->slide)
+	/* A table of absolute addresses was corrected by the kernel itself: slide 0. */
+	if (p->kallsyms && p->kallsyms->slide != p->slide &&
+	    !(p->kallsyms->lay.encoding == RV_KSYM_ABSOLUTE && !p->kallsyms->slide))
 		return rv_err_at(err, RV_EINVAL, p->kallsyms->slide, "kernel",
 				 "kallsyms view has another slide than 0x%llx",
 				 (unsigned long long)p->slide);
