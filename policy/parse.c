@@ -406,12 +406,12 @@ int rv_policy_parse(const char *name, const char *text, size_t len, struct rv_po
 
 int rv_policy_profile(const char *name, struct rv_policy *out, struct rv_err *err)
 {
-	const struct rv_schema_key *profile = rv_schema_find("profile");
+	const struct rv_schema_key *profile = rv_schema_at(0);
 	uint32_t base;
 	char expected[160];
 
 	memset(out, 0, sizeof(*out));
-	if (!profile || !rv_schema_value(profile, name, &base))
+	if (!rv_schema_value(profile, name, &base))
 		return rv_err_set(err, RV_EINVAL, "policy", "expected %s, found '%.40s'",
 				  rv_schema_expected(profile, expected, sizeof(expected)), name);
 	for (uint32_t i = 0; i < rv_schema_count(); i++)

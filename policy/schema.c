@@ -41,6 +41,7 @@
 
 static const struct rv_schema_key keys[] = {
 	{
+		/* The first row; rv_policy_profile() relies on it. */
 		.key = "profile",
 		.type = RV_SCHEMA_CHOICE,
 		.offset = AT(profile),
