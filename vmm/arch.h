@@ -60,4 +60,8 @@ int rv_arch_vcpu_view(struct rv_vcpu *vcpu, struct rv_paging_regs *paging,
  * instruction. RV_EUNSUPPORTED with the reason where the kernel has no room. */
 int rv_arch_gate_install(struct rv_vm *vm, struct rv_err *err) RV_MUST_CHECK;
 
+/* Everything that waits until the guest's boot-time patching is over: redirect the
+ * kernel's patching function, settle our returns. Every vcpu is parked. */
+int rv_arch_gate_arm(struct rv_vm *vm, struct rv_err *err) RV_MUST_CHECK;
+
 #endif

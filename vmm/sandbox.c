@@ -29,6 +29,7 @@ static const int loader_calls[] = {
 	SCMP_SYS(getrandom),	 /* the draw of the base */
 	SCMP_SYS(clock_gettime), /* where the vDSO does not answer */
 	SCMP_SYS(futex),	 /* pthread_once of the decoders */
+	SCMP_SYS(sysinfo),	 /* glibc's qsort asks how much memory there is */
 	SCMP_SYS(rt_sigreturn),
 	SCMP_SYS(exit_group),
 	SCMP_SYS(exit),

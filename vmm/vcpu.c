@@ -321,8 +321,10 @@ int rv_vcpus_start(struct rv_vm *vm, struct rv_err *err)
 void rv_vcpus_join(struct rv_vm *vm)
 {
 	for (uint32_t i = 0; i < vm->nvcpu; i++)
-		if (vm->vcpu[i].started)
+		if (vm->vcpu[i].started) {
 			pthread_join(vm->vcpu[i].thread, NULL);
+			vm->vcpu[i].started = false;
+		}
 }
 
 void rv_vcpus_destroy(struct rv_vm *vm)

@@ -229,21 +229,25 @@ static void journal_start(struct rv_vm *vm)
 {
 	static const char hex[] = "0123456789abcdef";
 	const struct rv_boot_plan *p = vm->plan;
-	char digest[17];
+	char digest[17], release[sizeof(p->info.banner)];
 
 	for (int i = 0; i < 8; i++) {
 		digest[2 * i] = hex[vm->policy.digest[i] >> 4];
 		digest[2 * i + 1] = hex[vm->policy.digest[i] & 15];
 	}
 	digest[16] = 0;
+	/* "Linux version 6.1.0-57-cloud-amd64 (who built it) ...": the third word ends it. */
+	snprintf(release, sizeof(release), "%s", p->info.banner[0] ? p->info.banner : "no banner");
+	if (strstr(release, " ("))
+		*strstr(release, " (") = 0;
 	event(vm, RV_EV_START, "vm", "vm", 0, ~0ull, 0,
-	      "ravelin " RV_VERSION ", policy %s %s, %u vcpus, %llu MiB, %.100s",
+	      "ravelin " RV_VERSION ", policy %s %s, %u vcpus, %llu MiB, %.60s",
 	      rv_profile_name(vm->policy.profile), digest, vm->nvcpu,
-	      (unsigned long long)(vm->mem.size >> 20), p->info.banner);
+	      (unsigned long long)(vm->mem.size >> 20), release);
 	if (p->placed)
 		event(vm, RV_EV_PLACEMENT, "placement", "kernel base",
 		      p->info.link_base + p->virt_delta, p->phys_base,
-		      (uint64_t)(p->place_bits_virt * 100),
+		      (uint64_t)(p->place_bits_virt + 0.5),
 		      "virtual %.2f bits, physical %.2f bits, drawn independently",
 		      p->place_bits_virt, p->place_bits_phys);
 	else
@@ -376,7 +380,6 @@ static int go(struct rv_vm *vm, struct rv_err *err)
 
 static void tear_down(struct rv_vm *vm)
 {
-	rv_vcpus_join(vm);
 	rv_watchdog_stop(vm);
 	rv_io_stop(vm);
 	while (vm->ndevs) {
@@ -395,6 +398,23 @@ static void tear_down(struct rv_vm *vm)
 	rv_mem_deinit(vm);
 	if (vm->plan)
 		munmap(vm->plan, sizeof(*vm->plan));
+}
+
+/* The last line of a VM in the journal carries what the protections cost in exits. */
+static void stop_event(struct rv_vm *vm, const char *failure)
+{
+	uint64_t exits = 0;
+
+	if (failure) {
+		event(vm, RV_EV_STOP, "vm", "vm", 0, ~0ull, 0, "not started: %.150s", failure);
+		return;
+	}
+	for (uint32_t i = 0; i < vm->nvcpu; i++)
+		exits += vm->vcpu[i].exits;
+	event(vm, RV_EV_STOP, "vm", "vm", 0, ~0ull, exits,
+	      "%s: %.90s; %llu exits, of them %llu doorbells and %llu guarded writes",
+	      rv_end_name(vm->end), vm->end_why, (unsigned long long)exits,
+	      (unsigned long long)vm->bells, (unsigned long long)vm->guard_faults);
 }
 
 int rv_vm_run(const struct rv_run_options *opt, const struct rv_policy *policy)
@@ -423,6 +443,8 @@ int rv_vm_run(const struct rv_run_options *opt, const struct rv_policy *policy)
 	rc = build(vm, &err);
 	if (!rc)
 		rc = go(vm, &err);
+	/* The counters are whole only when no vcpu runs any more. */
+	rv_vcpus_join(vm);
 	if (rc) {
 		fprintf(stderr, "ravelin: %s\n", rv_err_str(&err, buf, sizeof(buf)));
 		status = 1;
@@ -430,9 +452,7 @@ int rv_vm_run(const struct rv_run_options *opt, const struct rv_policy *policy)
 		status = rv_end_status(vm->end);
 	}
 	if (vm->journal)
-		event(vm, RV_EV_STOP, "vm", "vm", 0, ~0ull, 0, "%s: %.150s",
-		      rc ? "not started" : rv_end_name(vm->end),
-		      rc ? rv_err_str(&err, buf, sizeof(buf)) : vm->end_why);
+		stop_event(vm, rc ? rv_err_str(&err, buf, sizeof(buf)) : NULL);
 	if (!rc && !opt->quiet)
 		fprintf(stderr, "ravelin: %s: %s (%s)\n", vm->name, rv_end_name(vm->end),
 			vm->end_why);

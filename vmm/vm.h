@@ -235,6 +235,9 @@ struct rv_vm {
 	pthread_t watchdog;
 	bool watchdog_on;
 
+	/* What the protections cost in exits: rung doorbells, faults on guarded pages. */
+	_Atomic uint64_t bells, guard_faults;
+
 	pthread_mutex_t end_lock;
 	pthread_cond_t end_cond;
 	enum rv_end end;

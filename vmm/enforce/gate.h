@@ -30,6 +30,7 @@ struct rv_gate {
 		enum rv_doorbell bell;
 		uint64_t va; /* of the instruction that rings */
 	} bells[RV_GATE_BELLS];
+	uint64_t poke_link_va;	/* link-time address of the patching stub */
 	uint64_t poke_ret_va;	/* where a legitimate poke returns to */
 	uint64_t ready_ret_gpa; /* our return that may become a return thunk */
 };

@@ -23,8 +23,7 @@ struct rv_seal {
 	struct rv_kallsyms syms;
 	struct rv_kernel kernel; /* const after prepare; copied for each question */
 	bool have_kernel;
-	pthread_mutex_t lock; /* arming happens once */
-	bool armed;
+	bool armed; /* changed while the VM is parked */
 };
 
 static bool cmdline_says(const char *cmdline, const char *key, const char *const *values)
@@ -136,7 +135,6 @@ int rv_seal_prepare(struct rv_vm *vm, struct rv_err *err)
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return rv_err_set(err, RV_ENOMEM, "seal", "allocate");
-	pthread_mutex_init(&s->lock, NULL);
 	vm->seal = s;
 	rc = view_init(vm, s, err);
 	if (rc)
@@ -203,19 +201,23 @@ void rv_seal_ready(struct rv_vm *vm, struct rv_vcpu *v)
 	char buf[260];
 	int rc = 0;
 
-	pthread_mutex_lock(&s->lock);
+	/* Parked: code that runs is about to be redirected, and no write may slip between
+	 * the last unguarded moment and the first guarded one. */
+	rv_park(vm);
 	if (s->armed) {
-		pthread_mutex_unlock(&s->lock);
+		rv_unpark(vm);
 		return;
 	}
 	if (vm->policy.seal_text)
+		rc = rv_arch_gate_arm(vm, &err);
+	if (!rc && vm->policy.seal_text)
 		rc = queue(vm, p->text, p->etext, RV_OBJ_TEXT, "text", &err);
 	if (!rc && vm->policy.seal_rodata)
 		rc = queue(vm, p->rodata, p->erodata, RV_OBJ_RODATA, "rodata", &err);
 	if (!rc)
 		rc = rv_memprot_commit(vm->prot, &err);
 	s->armed = !rc;
-	pthread_mutex_unlock(&s->lock);
+	rv_unpark(vm);
 	if (rc) {
 		struct rv_event ev = {.version = RV_EVENT_VERSION, .kind = RV_EV_INTERNAL};
 

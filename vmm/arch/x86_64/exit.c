@@ -20,6 +20,7 @@
 #define VEC_GP 13
 #define VEC_PF 14
 #define PF_WRITE 2u
+#define RFLAGS_TF 0x100u
 /* Retries of one fault that no region explains, before it is evidence of something. */
 #define SPURIOUS_MAX 1000u
 #define STEP_TRIES   16u
@@ -167,22 +168,130 @@ static int set_singlestep(struct rv_vm *vm, struct rv_vcpu *v, bool on)
 	return ioctl(v->fd, KVM_SET_GUEST_DEBUG, &d);
 }
 
-/*
- * Let the instruction happen: with every other vcpu parked, open the page, run one
- * instruction, close it. Exact for every kind of store; slow, and meant for rare ones.
- */
-static int complete(struct rv_vm *vm, struct rv_vcpu *v, uint64_t gpa, uint32_t len,
-		    struct rv_err *err)
+/* --- who wrote what ------------------------------------------------------------------ */
+
+#define HITS_MAX 4 /* regions that one instruction may meet: two stores of two pages */
+
+struct hit {
+	struct rv_guard reg;
+	uint64_t va, gpa;
+	uint32_t len;
+};
+
+struct fault {
+	struct kvm_regs r;
+	struct kvm_sregs s;
+	struct rv_x86_insn in;
+	struct hit hit[HITS_MAX];
+	uint32_t nhits;
+	bool decoded;
+};
+
+static void add_hit(struct fault *f, const struct rv_guard *reg, uint64_t va, uint64_t gpa,
+		    uint64_t len)
+{
+	for (uint32_t i = 0; i < f->nhits; i++)
+		if (f->hit[i].reg.id == reg->id)
+			return;
+	if (f->nhits == HITS_MAX)
+		return;
+	f->hit[f->nhits++] = (struct hit){*reg, va, gpa, (uint32_t)len};
+}
+
+/* The regions that a store of [va, va+len) reaches, each with its first byte there. */
+static void find_hits(struct rv_vm *vm, struct rv_vcpu *v, const struct rv_x86_store *st,
+		      struct fault *f)
+{
+	uint64_t va = st->va, left = st->len;
+
+	while (left) {
+		uint64_t n = PAGE - (va & (PAGE - 1)), gpa;
+		struct rv_guard reg;
+
+		if (n > left)
+			n = left;
+		if (rv_x86_translate(v, va, &gpa, NULL) &&
+		    rv_memprot_overlaps(vm->prot, rv_gpa_of(gpa), n, &reg)) {
+			add_hit(f, &reg, va, gpa, n);
+			/* A length above a page is an upper bound (xsave): the fault was on
+			 * the first protected page, of the others nothing is known. */
+			if (st->len > PAGE)
+				return;
+		}
+		va += n;
+		left -= n;
+	}
+}
+
+static bool read_state(struct rv_vcpu *v, struct fault *f)
+{
+	return !ioctl(v->fd, KVM_GET_REGS, &f->r) && !ioctl(v->fd, KVM_GET_SREGS, &f->s);
+}
+
+/* --- letting it happen ---------------------------------------------------------------- */
+
+#define OPEN_MAX 24 /* pages; enter reaches over 64 KiB, nothing else over more than four */
+
+struct opened {
+	uint64_t gpa[OPEN_MAX];
+	uint32_t n;
+	bool all;
+};
+
+static void open_all(struct rv_vm *vm, struct opened *o)
+{
+	o->all = true;
+	for (uint32_t i = 0; i < vm->mem.nram; i++)
+		(void)!rv_memprot_open(vm->prot, vm->mem.ram[i].gpa, vm->mem.ram[i].len, NULL);
+}
+
+/* The pages are noted: the instruction may change the tables that lead to them. */
+static int open_stores(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f,
+		       struct opened *o, struct rv_err *err)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && i < f->in.nstores; i++) {
+		uint64_t va = f->in.store[i].va & ~(PAGE - 1), gpa;
+		uint64_t last = (f->in.store[i].va + f->in.store[i].len - 1) & ~(PAGE - 1);
+
+		for (; !rc && va - PAGE != last; va += PAGE) {
+			if (o->n == OPEN_MAX)
+				return 0; /* where it faults again, everything is opened */
+			if (!rv_x86_translate(v, va, &gpa, NULL) ||
+			    !rv_memprot_overlaps(vm->prot, rv_gpa_of(gpa), 1, NULL))
+				continue;
+			o->gpa[o->n++] = gpa;
+			rc = rv_memprot_open(vm->prot, rv_gpa_of(gpa), 1, err);
+		}
+	}
+	return rc;
+}
+
+static int shut(struct rv_vm *vm, const struct opened *o, struct rv_err *err)
+{
+	int rc = 0, one;
+
+	for (uint32_t i = 0; i < o->n; i++) {
+		one = rv_memprot_shut(vm->prot, rv_gpa_of(o->gpa[i]), 1, rc ? NULL : err);
+		rc = rc ? rc : one;
+	}
+	for (uint32_t i = 0; o->all && i < vm->mem.nram; i++) {
+		one = rv_memprot_shut(vm->prot, vm->mem.ram[i].gpa, vm->mem.ram[i].len,
+				      rc ? NULL : err);
+		rc = rc ? rc : one;
+	}
+	return rc;
+}
+
+/* One instruction of this vcpu. 0, or -1 with errno as KVM_RUN left it. */
+static int step(struct rv_vcpu *v)
 {
 	bool interrupted = false;
-	int rc, run = -1;
+	int run = -1;
 
-	rv_park(vm);
-	rc = rv_memprot_open(vm->prot, rv_gpa_of(gpa), len, err);
-	if (!rc && set_singlestep(vm, v, true))
-		rc = rv_err_os(err, "x86", "single-step");
 	/* Somebody may ask this vcpu out meanwhile: step first, and keep the request. */
-	for (uint32_t tries = 0; !rc && tries < STEP_TRIES; tries++) {
+	for (uint32_t tries = 0; tries < STEP_TRIES; tries++) {
 		run = ioctl(v->fd, KVM_RUN, 0);
 		if (!run || errno != EINTR)
 			break;
@@ -191,61 +300,62 @@ static int complete(struct rv_vm *vm, struct rv_vcpu *v, uint64_t gpa, uint32_t 
 	}
 	if (interrupted)
 		__atomic_store_n(&v->run->immediate_exit, 1, __ATOMIC_SEQ_CST);
-	(void)set_singlestep(vm, v, false);
-	if (!rc)
-		rc = rv_memprot_shut(vm->prot, rv_gpa_of(gpa), len, err);
+	return run;
+}
+
+/* The step is made with TF set, and pushf stores what it finds: put back the guest's. */
+static void hide_step(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f)
+{
+	uint64_t gpa;
+	uint8_t *p;
+
+	if (!f->in.pushes_flags || !f->in.nstores || f->r.rflags & RFLAGS_TF ||
+	    !rv_x86_translate(v, f->in.store[0].va + 1, &gpa, NULL))
+		return;
+	p = rv_mem_ptr(vm, rv_gpa_of(gpa), 1);
+	if (p)
+		*p &= (uint8_t)~(RFLAGS_TF >> 8);
+}
+
+/*
+ * Let the instruction happen: with every other vcpu parked, open what it stores to, run
+ * one instruction, close. Exact for every kind of store; slow, and meant for rare ones.
+ * Where the stores are not known, or are not all, everything is open for that one step.
+ */
+static int complete(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f,
+		    struct rv_err *err)
+{
+	struct opened o = {.n = 0};
+	int rc = 0, run = -1, rc2;
+
+	rv_park(vm);
+	if (!f->decoded)
+		open_all(vm, &o);
 	else
-		(void)!rv_memprot_shut(vm->prot, rv_gpa_of(gpa), len, NULL);
+		rc = open_stores(vm, v, f, &o, err);
+	if (!rc && set_singlestep(vm, v, true))
+		rc = rv_err_os(err, "x86", "single-step");
+	if (!rc) {
+		run = step(v);
+		if (run && errno == EFAULT && !o.all) {
+			open_all(vm, &o);
+			run = step(v);
+		}
+		if (run && errno != EINTR)
+			rc = rv_err_os(err, "x86", "let a recorded write happen");
+	}
+	(void)set_singlestep(vm, v, false);
+	if (!rc && !run && v->run->exit_reason == KVM_EXIT_DEBUG)
+		hide_step(vm, v, f);
+	rc2 = shut(vm, &o, rc ? NULL : err);
 	rv_unpark(vm);
 	/* A copy out of device memory leaves for the device first. */
-	if (!rc && !run && v->run->exit_reason != KVM_EXIT_DEBUG)
+	if (!rc && !rc2 && !run && v->run->exit_reason != KVM_EXIT_DEBUG)
 		rv_vcpu_exit(vm, v);
-	return rc;
+	return rc ? rc : rc2;
 }
 
-/* --- who wrote what ------------------------------------------------------------------ */
-
-struct hit {
-	struct rv_guard reg;
-	uint64_t va, gpa;
-	uint32_t len;
-	bool found;
-};
-
-/* The first byte of [va, va+len) that lies in a protected region. */
-static void find_hit(struct rv_vm *vm, struct rv_vcpu *v, uint64_t va, uint32_t len,
-		     struct hit *out)
-{
-	uint64_t end = va + len, gpa;
-
-	while (va < end && !out->found) {
-		uint64_t n = PAGE - (va & (PAGE - 1));
-
-		if (n > end - va)
-			n = end - va;
-		if (rv_x86_translate(v, va, &gpa, NULL) &&
-		    rv_memprot_overlaps(vm->prot, rv_gpa_of(gpa), n, &out->reg)) {
-			out->found = true;
-			out->va = va;
-			out->gpa = gpa;
-			out->len = (uint32_t)n;
-		}
-		va += n;
-	}
-}
-
-struct fault {
-	struct kvm_regs r;
-	struct kvm_sregs s;
-	struct rv_x86_insn in;
-	struct hit hit;
-	bool decoded;
-};
-
-static bool read_state(struct rv_vcpu *v, struct fault *f)
-{
-	return !ioctl(v->fd, KVM_GET_REGS, &f->r) && !ioctl(v->fd, KVM_GET_SREGS, &f->s);
-}
+/* --- deciding ------------------------------------------------------------------------ */
 
 static void explain(struct rv_vm *vm, struct rv_vcpu *v, struct fault *f)
 {
@@ -253,27 +363,28 @@ static void explain(struct rv_vm *vm, struct rv_vcpu *v, struct fault *f)
 	size_t n = fetch(vm, v, f->r.rip, code);
 
 	f->decoded = n && !rv_x86_decode(code, n, &f->r, &f->s, &f->in, NULL);
-	for (uint32_t i = 0; i < f->in.nstores && !f->hit.found; i++)
-		find_hit(vm, v, f->in.store[i].va, f->in.store[i].len, &f->hit);
+	for (uint32_t i = 0; i < f->in.nstores; i++)
+		find_hits(vm, v, &f->in.store[i], f);
 	/* Newer hosts say where (v6.7, KVM_EXIT_MEMORY_FAULT). */
 #ifdef KVM_EXIT_MEMORY_FAULT
-	if (!f->hit.found && v->run->exit_reason == KVM_EXIT_MEMORY_FAULT &&
-	    rv_memprot_overlaps(vm->prot, rv_gpa_of(v->run->memory_fault.gpa), 1, &f->hit.reg)) {
-		f->hit.found = true;
-		f->hit.gpa = v->run->memory_fault.gpa;
-		f->hit.va = f->in.nstores ? f->in.store[0].va : 0;
-		f->hit.len = 1;
+	if (!f->nhits && v->run->exit_reason == KVM_EXIT_MEMORY_FAULT) {
+		uint64_t gpa = v->run->memory_fault.gpa;
+		struct rv_guard reg;
+
+		if (rv_memprot_overlaps(vm->prot, rv_gpa_of(gpa), 1, &reg))
+			add_hit(f, &reg, f->in.nstores ? f->in.store[0].va : 0, gpa, 1);
+		/* Its own decoding did not lead there: do not rely on it. */
+		f->decoded = f->decoded && !f->nhits;
 	}
 #endif
 }
 
-static void describe(struct rv_vcpu *v, const struct fault *f, struct rv_write *w)
+static void describe(const struct fault *f, const struct hit *h, struct rv_write *w)
 {
-	(void)v;
 	memset(w, 0, sizeof(*w));
-	w->target = rv_gva_of(f->hit.va);
-	w->gpa = rv_gpa_of(f->hit.gpa);
-	w->len = f->hit.len;
+	w->target = rv_gva_of(h->va);
+	w->gpa = rv_gpa_of(h->gpa);
+	w->len = h->len;
 	w->pc = rv_gva_of(f->r.rip);
 	w->pc_exact = true;
 	w->cpl = f->s.ss.dpl & 3;
@@ -289,14 +400,17 @@ static bool carry_out(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f
 	int rc = 0;
 
 	switch (act) {
-	case RV_ACT_RECORD: rc = complete(vm, v, f->hit.gpa, f->hit.len, &err); break;
+	case RV_ACT_RECORD: rc = complete(vm, v, f, &err); break;
 	case RV_ACT_DENY:
-		/* Nothing lands, the guest goes on behind the instruction. */
+		/* Nothing lands, the guest goes on behind the instruction. One of unknown
+		 * length has no behind: it gets the exception. */
 		r.rip += f->in.len;
-		if (!f->in.len || ioctl(v->fd, KVM_SET_REGS, &r))
+		if (!f->in.len)
+			rc = inject(v, 0, f->s.ss.dpl & 3, &err);
+		else if (ioctl(v->fd, KVM_SET_REGS, &r))
 			rc = rv_err_os(&err, "x86", "step over a denied write");
 		break;
-	case RV_ACT_FAULT: rc = inject(v, f->hit.va, f->s.ss.dpl & 3, &err); break;
+	case RV_ACT_FAULT: rc = inject(v, f->hit[0].va, f->s.ss.dpl & 3, &err); break;
 	default: break; /* paused or killed: the instruction stays undone */
 	}
 	if (rc)
@@ -331,49 +445,61 @@ static bool unexplained(struct rv_vm *vm, struct rv_vcpu *v, const struct fault 
 bool rv_arch_fault(struct rv_vm *vm, struct rv_vcpu *v)
 {
 	struct fault f = {0};
+	enum rv_action act = RV_ACT_RECORD;
 	struct rv_write w;
 
+	vm->guard_faults++;
 	if (!read_state(v, &f))
 		return false;
 	explain(vm, v, &f);
-	if (!f.hit.found && f.decoded)
+	if (!f.nhits && f.decoded)
 		return unexplained(vm, v, &f);
-	if (!f.hit.found) {
+	if (!f.nhits) {
 		/* Not decodable: fail closed. The fault is real, the place is not known. */
-		f.hit.va = 0;
-		f.hit.gpa = ~0ull;
-		snprintf(f.hit.reg.object, sizeof(f.hit.reg.object), "sealed memory");
-		f.hit.reg.kind = RV_OBJ_TEXT;
+		f.nhits = 1;
+		f.hit[0].gpa = ~0ull;
+		f.hit[0].reg.kind = RV_OBJ_TEXT;
+		f.hit[0].reg.id = UINT32_MAX;
+		snprintf(f.hit[0].reg.object, sizeof(f.hit[0].reg.object), "sealed memory");
 	}
-	describe(v, &f, &w);
-	return carry_out(vm, v, &f, rv_seal_write(vm, v, &f.hit.reg, &w));
+	/* A write that reaches two objects is judged for both; the harder answer holds. */
+	for (uint32_t i = 0; i < f.nhits; i++) {
+		enum rv_action one;
+
+		describe(&f, &f.hit[i], &w);
+		one = rv_seal_write(vm, v, &f.hit[i].reg, &w);
+		if (one > act)
+			act = one;
+	}
+	return carry_out(vm, v, &f, act);
 }
 
 bool rv_arch_mmio_ram(struct rv_vm *vm, struct rv_vcpu *v)
 {
 	struct kvm_run *run = v->run;
-	struct fault f = {0};
+	struct fault f = {.nhits = 1};
+	struct hit *h = &f.hit[0];
 	struct rv_write w;
 	uint8_t *p;
 	enum rv_action act;
 
-	f.hit.gpa = run->mmio.phys_addr;
-	f.hit.len = run->mmio.len > 8 ? 8 : run->mmio.len;
-	if (!rv_memprot_overlaps(vm->prot, rv_gpa_of(f.hit.gpa), f.hit.len, &f.hit.reg) ||
+	h->gpa = run->mmio.phys_addr;
+	h->len = run->mmio.len > 8 ? 8 : run->mmio.len;
+	if (!rv_memprot_overlaps(vm->prot, rv_gpa_of(h->gpa), h->len, &h->reg) ||
 	    !read_state(v, &f))
 		return false;
-	f.hit.found = true;
+	vm->guard_faults++;
 	/* KVM has moved on: the address is known as physical only; name its place in the
 	 * kernel's own mapping. */
-	f.hit.va = rv_seal_image_va(vm, f.hit.gpa);
-	describe(v, &f, &w);
+	h->va = rv_seal_image_va(vm, h->gpa);
+	describe(&f, h, &w);
 	w.pc_exact = false;
-	w.nbytes = (uint8_t)f.hit.len;
-	memcpy(w.bytes, run->mmio.data, f.hit.len);
-	act = rv_seal_write(vm, v, &f.hit.reg, &w);
-	p = rv_mem_ptr(vm, rv_gpa_of(f.hit.gpa), f.hit.len);
+	w.nbytes = (uint8_t)h->len;
+	memcpy(w.bytes, run->mmio.data, h->len);
+	act = rv_seal_write(vm, v, &h->reg, &w);
+	p = rv_mem_ptr(vm, rv_gpa_of(h->gpa), h->len);
 	if (act == RV_ACT_RECORD && p)
-		memcpy(p, run->mmio.data, f.hit.len);
+		memcpy(p, run->mmio.data, h->len);
 	/* DENY: the instruction has retired and the bytes are dropped. */
 	return act == RV_ACT_FAULT ? carry_out(vm, v, &f, act) : true;
 }

@@ -48,7 +48,7 @@ static void set_rel32(uint8_t *insn, uint64_t insn_va, uint64_t target)
  * One row of the redirect table: the site's 5-byte call or jump is turned to our stub.
  * The original opcode and target are checked in the loaded image, not taken on trust.
  */
-static int redirect(struct rv_vm *vm, const char *name, uint64_t stub, struct rv_err *err)
+static int check_site(struct rv_vm *vm, const char *name, uint8_t **out, struct rv_err *err)
 {
 	const struct rv_site *s = rv_plan_site(vm->plan, name);
 	uint8_t *p;
@@ -64,8 +64,19 @@ static int redirect(struct rv_vm *vm, const char *name, uint64_t stub, struct rv
 	memcpy(&rel, p + 1, 4);
 	if (s->va + 5 + (uint64_t)(int64_t)rel != s->target)
 		return rv_err_at(err, RV_EBADDATA, s->va, "gate", "site %s leads elsewhere", name);
-	set_rel32(p, s->va, stub);
+	if (out)
+		*out = p;
 	return 0;
+}
+
+static int redirect(struct rv_vm *vm, const char *name, uint64_t stub, struct rv_err *err)
+{
+	uint8_t *p;
+	int rc = check_site(vm, name, &p, err);
+
+	if (!rc)
+		set_rel32(p, rv_plan_site(vm->plan, name)->va, stub);
+	return rc;
 }
 
 static int fix_unwind(struct rv_vm *vm, struct rv_err *err)
@@ -143,7 +154,7 @@ int rv_arch_gate_install(struct rv_vm *vm, struct rv_err *err)
 #define AT(label) (page + at + (uint64_t)((label) - rv_stub_x86_start))
 	rc = redirect(vm, "mark_rodata_ro", AT(rv_stub_x86_ready), err);
 	if (!rc)
-		rc = redirect(vm, "text_poke_memcpy", AT(rv_stub_x86_poke), err);
+		rc = check_site(vm, "text_poke_memcpy", NULL, err);
 	if (!rc)
 		rc = fix_unwind(vm, err);
 	if (rc)
@@ -161,6 +172,7 @@ int rv_arch_gate_install(struct rv_vm *vm, struct rv_err *err)
 	vm->gate->len = PAGE;
 	vm->gate->ready_ret_gpa = vm->gate->gpa + at +
 				  (uint64_t)(rv_stub_x86_ready_ret - rv_stub_x86_start);
+	vm->gate->poke_link_va = page + at + (uint64_t)(rv_stub_x86_poke - rv_stub_x86_start);
 	vm->gate->poke_ret_va = run_va(p, poke_call->va + poke_call->len);
 	return 0;
 }
@@ -184,6 +196,17 @@ static void fix_returns(struct rv_vm *vm)
 		return;
 	ret[0] = 0xe9;
 	set_rel32(ret, vm->gate->va + (vm->gate->ready_ret_gpa - vm->gate->gpa), thunk);
+}
+
+/*
+ * Boot-time patching is over. Only now is the kernel's patching function led through
+ * the gate: until here its thousands of patches (8700 lock prefixes alone, on one
+ * vcpu) would each have cost an exit for nothing.
+ */
+int rv_arch_gate_arm(struct rv_vm *vm, struct rv_err *err)
+{
+	fix_returns(vm);
+	return redirect(vm, "text_poke_memcpy", vm->gate->poke_link_va, err);
 }
 
 /* text_poke_memcpy(dst, src, len) is about to copy; return address on the stack. */
@@ -246,8 +269,8 @@ bool rv_x86_doorbell(struct rv_vm *vm, struct rv_vcpu *v, uint16_t port)
 		bad_bell(vm, v, r.rip, port);
 		return true;
 	}
+	vm->bells++;
 	if (port == RV_BELL_READY) {
-		fix_returns(vm);
 		rv_seal_ready(vm, v);
 	} else if (on_poke(vm, v, &r) && ioctl(v->fd, KVM_SET_REGS, &r)) {
 		rv_vm_end(vm, RV_END_FAILED, "vcpu %u: set registers after a poke", v->index);
