@@ -190,6 +190,13 @@ int rv_module_find(const struct rv_kernel *k, uint64_t va, struct rv_module *out
 		   struct rv_module_mem *part_out, struct rv_err *err) RV_MUST_CHECK;
 
 /*
+ * The address in a module's memory that is backed by gpa: module pages are scattered
+ * in RAM, so the page tables of all of them are walked. RV_ENOTMAPPED: none.
+ */
+int rv_module_find_gpa(const struct rv_kernel *k, uint64_t gpa, uint64_t *va_out,
+		       struct rv_err *err) RV_MUST_CHECK;
+
+/*
  * The last function or object of the module at or below va and in the same part.
  * RV_ENOSYM when there is none or the module has no symbols yet.
  */
@@ -218,13 +225,14 @@ bool rv_task_at(const struct rv_kernel *k, uint64_t task_va, struct rv_task *out
 
 /*
  * Write what is at va: "vfs_read+0x30", "mod_fn+0x1c [rv_attack]",
- * "vfs_read+0x0 (direct map)", "[rv_attack text]+0x1c" where the module has no symbol
- * there. Always terminated, printable, and "0x..." at the least. 0 when a name was found,
- * RV_ENOTMAPPED when there is none; buf is good in both cases.
+ * "vfs_read+0x0 (direct map)" (an alias of the image or of a module), "[rv_attack text]+0x1c" where
+ * the module has no symbol there. Always terminated, printable, and "0x..." at the least. 0 when a
+ * name was found, RV_ENOTMAPPED when there is none; buf is good in both cases.
  */
 int rv_kernel_symbolize(const struct rv_kernel *k, uint64_t va, char *buf, size_t len);
 
-/* The same for a guest physical address: image only. "gpa 0x..." when not there. */
+/* The same for a guest physical address in the image or a module's memory, under the
+ * name that it has there; "gpa 0x..." when it is in neither. */
 int rv_kernel_symbolize_gpa(const struct rv_kernel *k, uint64_t gpa, char *buf, size_t len);
 
 /* --- callers ------------------------------------------------------------------ */

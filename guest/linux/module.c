@@ -217,6 +217,68 @@ int rv_module_find(const struct rv_kernel *k, uint64_t va, struct rv_module *out
 	return rv_err_at(err, RV_ENOTMAPPED, va, "module", "in no module");
 }
 
+struct find_gpa {
+	struct rv_view view;
+	uint64_t gpa, va;
+};
+
+/* The pages of one part. Holes are stepped over by their size. */
+static bool find_gpa_part(struct find_gpa *f, const struct rv_module_mem *p, int *rc)
+{
+	uint64_t last = p->base + (p->size - 1), va = p->base;
+
+	for (;;) {
+		struct rv_translation t;
+
+		*rc = rv_view_translate(&f->view, rv_gva_of(va), &t, NULL);
+		if (*rc == RV_EBUDGET)
+			return false;
+		if (!*rc) {
+			/* Where the page would have to begin for gpa to be in it. */
+			uint64_t off = f->gpa - (t.gpa.v & ~(t.page_size - 1));
+
+			f->va = (va & ~(t.page_size - 1)) + off;
+			if (off < t.page_size && f->va >= p->base && f->va <= last)
+				return true;
+		}
+		if (!t.page_size || (last & ~(t.page_size - 1)) <= va)
+			return false;
+		va = (va & ~(t.page_size - 1)) + t.page_size;
+	}
+}
+
+static int find_gpa_in(const struct rv_module *m, void *arg)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; i < m->nmem; i++) {
+		if (find_gpa_part(arg, &m->mem[i], &rc))
+			return FOUND;
+		if (rc == RV_EBUDGET)
+			return rc;
+	}
+	return 0;
+}
+
+int rv_module_find_gpa(const struct rv_kernel *k, uint64_t gpa, uint64_t *va_out,
+		       struct rv_err *err)
+{
+	struct find_gpa f = {.gpa = gpa};
+	int rc = rv_kernel_view(k, &f.view, err);
+
+	if (!rc)
+		rc = rv_module_each(k, find_gpa_in, &f, err);
+	if (rc == FOUND) {
+		*va_out = f.va;
+		return RV_OK;
+	}
+	if (rc == RV_EBUDGET)
+		return rv_err_at(err, rc, gpa, "module", "too many module pages to look through");
+	if (rc)
+		return rc;
+	return rv_err_at(err, RV_ENOTMAPPED, gpa, "module", "in no module's memory");
+}
+
 /* --- symbols ------------------------------------------------------------------- */
 
 /* Elf64_Sym, as the kernel keeps it (ELF-64 object file format, v1.5). */

@@ -35,7 +35,8 @@ static int image_symbol(const struct rv_kernel *k, uint64_t va, const char *suff
 	return RV_OK;
 }
 
-static int module_symbol(const struct rv_kernel *k, uint64_t va, char *buf, size_t len)
+static int module_symbol(const struct rv_kernel *k, uint64_t va, const char *suffix, char *buf,
+			 size_t len)
 {
 	char name[RV_KSYM_NAME_LEN];
 	struct rv_module_mem part;
@@ -45,10 +46,11 @@ static int module_symbol(const struct rv_kernel *k, uint64_t va, char *buf, size
 	if (rv_module_find(k, va, &m, &part, NULL))
 		return RV_ENOTMAPPED;
 	if (rv_module_symbol(k, &m, va, name, sizeof(name), &off, NULL))
-		snprintf(buf, len, "[%s %s]+0x%llx", m.name, rv_section_name(part.kind),
-			 (unsigned long long)(va - part.base));
+		snprintf(buf, len, "[%s %s]+0x%llx%s", m.name, rv_section_name(part.kind),
+			 (unsigned long long)(va - part.base), suffix);
 	else
-		snprintf(buf, len, "%s+0x%llx [%s]", name, (unsigned long long)off, m.name);
+		snprintf(buf, len, "%s+0x%llx [%s]%s", name, (unsigned long long)off, m.name,
+			 suffix);
 	printable(buf);
 	return RV_OK;
 }
@@ -72,6 +74,19 @@ static uint64_t image_va(const struct rv_kernel *k, uint64_t gpa)
 	return gpa - k->image_gpa + k->link_base + k->slide;
 }
 
+/* What a physical address is called where the kernel itself has it mapped. */
+static int gpa_symbol(const struct rv_kernel *k, uint64_t gpa, const char *suffix, char *buf,
+		      size_t len)
+{
+	uint64_t va;
+
+	if (!image_symbol(k, image_va(k, gpa), suffix, buf, len))
+		return RV_OK;
+	if (rv_module_find_gpa(k, gpa, &va, NULL))
+		return RV_ENOTMAPPED;
+	return module_symbol(k, va, suffix, buf, len);
+}
+
 int rv_kernel_symbolize(const struct rv_kernel *k, uint64_t va, char *buf, size_t len)
 {
 	uint64_t gpa;
@@ -79,17 +94,15 @@ int rv_kernel_symbolize(const struct rv_kernel *k, uint64_t va, char *buf, size_
 
 	if (!image_symbol(k, va, "", buf, len))
 		return RV_OK;
-	if (va >> 63 && !module_symbol(k, va, buf, len))
+	if (va >> 63 && !module_symbol(k, va, "", buf, len))
 		return RV_OK;
 	/* Vmalloc and the rest lie above the direct map as well: only addresses with
 	 * RAM behind them are taken for it. */
-	if (direct_map(k, va, &gpa)) {
-		if (!image_symbol(k, image_va(k, gpa), " (direct map)", buf, len))
+	if (direct_map(k, va, &gpa) && !k->src->read_phys(k->src, rv_gpa_of(gpa), &byte, 1)) {
+		if (!gpa_symbol(k, gpa, " (direct map)", buf, len))
 			return RV_OK;
-		if (!k->src->read_phys(k->src, rv_gpa_of(gpa), &byte, 1)) {
-			snprintf(buf, len, "0x%llx (direct map)", (unsigned long long)va);
-			return RV_ENOTMAPPED;
-		}
+		snprintf(buf, len, "0x%llx (direct map)", (unsigned long long)va);
+		return RV_ENOTMAPPED;
 	}
 	snprintf(buf, len, "0x%llx", (unsigned long long)va);
 	return RV_ENOTMAPPED;
@@ -97,7 +110,7 @@ int rv_kernel_symbolize(const struct rv_kernel *k, uint64_t va, char *buf, size_
 
 int rv_kernel_symbolize_gpa(const struct rv_kernel *k, uint64_t gpa, char *buf, size_t len)
 {
-	if (!image_symbol(k, image_va(k, gpa), "", buf, len))
+	if (!gpa_symbol(k, gpa, "", buf, len))
 		return RV_OK;
 	snprintf(buf, len, "gpa 0x%llx", (unsigned long long)gpa);
 	return RV_ENOTMAPPED;

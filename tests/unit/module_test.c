@@ -131,6 +131,13 @@ static void test_names(void **state)
 		assert_int_equal(rv_kernel_symbolize_gpa(&fk.k, FK_GPA - 1, buf, 64),
 				 RV_ENOTMAPPED);
 		assert_string_equal(buf, "gpa 0x1fffff");
+		/* Module memory by its place in RAM, first and last byte. */
+		expect_name(&fk.k, FK_DIRECT + fk_mod_gpa(1, 0x100), 0,
+			    "be?ta_fn+0x0 [be?ta] (direct map)");
+		assert_int_equal(rv_kernel_symbolize_gpa(&fk.k, fk_mod_gpa(0, 0x7fff), buf, 64), 0);
+		assert_string_equal(buf, "alpha_var+0x6fef [alpha]");
+		assert_int_equal(rv_kernel_symbolize_gpa(&fk.k, fk_mod_gpa(0, 0x8000), buf, 64),
+				 RV_ENOTMAPPED);
 		/* Cut, not overrun. */
 		assert_int_equal(rv_kernel_symbolize(&fk.k, fk_img_va(FK_VFS_READ), buf, 6), 0);
 		assert_string_equal(buf, "vfs_r");
@@ -252,6 +259,15 @@ static void test_hostile(void **state)
 									sizeof(name), &off, NULL);
 					fake_put_u32(&fk.f, gpa, keep);
 				}
+		/* A part of 4 GiB, mostly holes, and one that ends at the top. */
+		fake_put_u32(&fk.f, fk_mod_gpa(0, FK_MOD_STRUCT) + FK_M_MEM + 8, 0xffffffff);
+		assert_int_equal(rv_module_find_gpa(&fk.k, 0x1000, &off, NULL), RV_ENOTMAPPED);
+		fake_put_u64(&fk.f, fk_mod_gpa(0, FK_MOD_STRUCT) + FK_M_MEM, ~0ull);
+		fake_put_u32(&fk.f, fk_mod_gpa(0, FK_MOD_STRUCT) + FK_M_MEM + 8, 1);
+		assert_int_equal(rv_module_find_gpa(&fk.k, 0x1000, &off, NULL), RV_ENOTMAPPED);
+		fake_put_u64(&fk.f, fk_mod_gpa(0, FK_MOD_STRUCT) + FK_M_MEM, fk_mod_va(0, 0));
+		fake_put_u32(&fk.f, fk_mod_gpa(0, FK_MOD_STRUCT) + FK_M_MEM + 8,
+			     both[i] == FK_NEW ? 0x1000 : 0x8000);
 		/* And what some of them must be. */
 		fake_put_u32(&fk.f, fk_mod_gpa(0, FK_MOD_KS + 8), 0xffffffff);
 		expect_name(&fk.k, fk_mod_va(0, 0x100), 0, "[alpha text]+0x100");
