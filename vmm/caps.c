@@ -106,17 +106,3 @@ int rv_caps_value(const struct rv_caps *caps, uint32_t number)
 	}
 	return 0;
 }
-
-const char *rv_write_form_text(enum rv_write_form form)
-{
-	switch (form) {
-	case RV_WRITE_FAULT: return "KVM_RUN ends with EFAULT, the address comes from decoding";
-	case RV_WRITE_FAULT_ADDR: return "KVM_RUN ends with EFAULT, KVM tells the address";
-	case RV_WRITE_MMIO: return "KVM emulates the instruction and reports MMIO";
-	case RV_WRITE_LANDED: return "the write landed: this host does not protect";
-	case RV_WRITE_HANGS: return "the processor hangs inside KVM";
-	case RV_WRITE_OTHER: return "an exit that was not expected";
-	case RV_WRITE_UNKNOWN: break;
-	}
-	return "not known";
-}

@@ -64,44 +64,9 @@ int rv_caps_require(const struct rv_caps *caps, struct rv_err *err) RV_MUST_CHEC
 /* Value of KVM_CAP_number as probed, 0 when absent or in no row. */
 int rv_caps_value(const struct rv_caps *caps, uint32_t number);
 
-/* --- proofs by tiny guests, in vmm/arch/<arch>/ringspeed.c ------------------- */
-
-/* How fast kernel-mode code runs: a loop timed in a guest and on the host. */
-struct rv_ring_speed {
-	double guest_mips; /* million instructions per second */
-	double host_mips;
-	uint64_t instructions;
-	uint64_t guest_ns;
-};
-int rv_arch_ring_speed(int kvm_fd, struct rv_ring_speed *out, struct rv_err *err) RV_MUST_CHECK;
-
-/* What becomes of a guest's write into a page whose host mapping is read-only. */
-enum rv_write_form {
-	RV_WRITE_UNKNOWN = 0,
-	RV_WRITE_FAULT,	     /* KVM_RUN ends with EFAULT, the address is not told */
-	RV_WRITE_FAULT_ADDR, /* the same as KVM_EXIT_MEMORY_FAULT, with the address */
-	RV_WRITE_MMIO,	     /* KVM emulated the instruction: KVM_EXIT_MMIO */
-	RV_WRITE_LANDED,     /* the protection does not hold */
-	RV_WRITE_HANGS,	     /* the vcpu never comes back */
-	RV_WRITE_OTHER,	     /* another exit */
-};
-struct rv_write_proof {
-	enum rv_write_form form;
-	uint32_t exit_reason;
-	bool pc_exact;	/* pc on the instruction, not past it */
-	bool completes; /* after the protection is lifted the same write lands */
-};
-int rv_arch_write_proof(int kvm_fd, struct rv_write_proof *out, struct rv_err *err) RV_MUST_CHECK;
-const char *rv_write_form_text(enum rv_write_form form);
-
 /* Does the processor say that it has virtualisation? 1, 0, or -1: not known. */
 int rv_arch_cpu_virt(void);
 /* "kvm_intel or kvm_amd": which kernel module brings /dev/kvm. */
 const char *rv_arch_kvm_module(void);
-
-/* Below this a KVM is not running kernel mode on the processor: the slowest host
- * with hardware support that was measured is two orders above it, emulators one
- * below. */
-#define RV_RING_SLOW_MIPS 20.0
 
 #endif

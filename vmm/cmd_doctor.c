@@ -5,6 +5,7 @@
  */
 #include "cmd.h"
 #include "caps.h"
+#include "proof.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -135,7 +136,7 @@ static void check_speed(struct report *r)
 	struct rv_err err;
 	char buf[280];
 
-	if (rv_arch_ring_speed(r->fd, &r->speed, &err)) {
+	if (rv_proof_speed(r->fd, &r->speed, &err)) {
 		snprintf(r->speed_text, sizeof(r->speed_text), "not measured: %s",
 			 rv_err_str(&err, buf, sizeof(buf)));
 		worsen(r, HEALTH_LOSSES);
@@ -163,7 +164,7 @@ static void check_write(struct report *r)
 	struct rv_err err;
 	char buf[280];
 
-	if (rv_arch_write_proof(r->fd, &r->proof, &err)) {
+	if (rv_proof_write(r->fd, &r->proof, &err)) {
 		snprintf(r->write_text, sizeof(r->write_text), "not proven: %s",
 			 rv_err_str(&err, buf, sizeof(buf)));
 		worsen(r, HEALTH_LOSSES);
@@ -257,8 +258,6 @@ static json_t *caps_json(const struct report *r)
 
 static void print_json(const struct report *r)
 {
-	static const char *const forms[] = {
-		"unknown", "fault", "fault-with-address", "mmio", "landed", "hangs", "other"};
 	json_t *o = json_pack("{s:i, s:s, s:s, s:i, s:b, s:s}", "v", 1, "version", RV_VERSION,
 			      "verdict", health_text(r->health), "status", (int)r->health,
 			      "device_open", r->fd >= 0, "device", r->device);
@@ -277,10 +276,10 @@ static void print_json(const struct report *r)
 					      r->speed.guest_mips < RV_RING_SLOW_MIPS));
 	if (r->write_known)
 		json_object_set_new(o, "write_protection",
-				    json_pack("{s:s, s:b, s:b, s:i}", "form", forms[r->proof.form],
-					      "pc_exact", r->proof.pc_exact, "completes",
-					      r->proof.completes, "exit_reason",
-					      (int)r->proof.exit_reason));
+				    json_pack("{s:s, s:b, s:b, s:i}", "form",
+					      rv_write_form_name(r->proof.form), "pc_exact",
+					      r->proof.pc_exact, "completes", r->proof.completes,
+					      "exit_reason", (int)r->proof.exit_reason));
 	json_dumpf(o, stdout, JSON_INDENT(2));
 	putchar('\n');
 	json_decref(o);
