@@ -26,6 +26,10 @@
 /* A module's share: the largest has some 200,000. */
 #define MAX_MODULE_ORC (1u << 20)
 
+/* Each one walks the list of modules. Stacks that pass through more modules than that
+ * (network stacks through some eight) are cut, so that a forged stack costs little. */
+#define MAX_MODULE_LOOKUPS 16u
+
 /* enum values of arch/x86/include/asm/orc_types.h */
 enum {
 	REG_UNDEFINED,
@@ -67,6 +71,9 @@ struct state {
 	uint64_t ip, sp, bp;
 	bool exact; /* ip is the instruction itself, not a return address */
 	bool bp_known;
+	uint32_t lookups;
+	struct rv_module mod; /* the last one found: neighbours are often in the same */
+	struct rv_module_mem part;
 };
 
 static enum frame_kind frame_of(const struct rv_kernel *k, const struct orc *o)
@@ -114,11 +121,23 @@ static bool orc_search(struct state *s, uint64_t ips, uint64_t entries, uint64_t
 				   sizeof(*out), NULL);
 }
 
+/* The module text that holds ip, into s->mod and s->part. */
+static bool find_module(struct state *s, uint64_t ip)
+{
+	if (s->part.size && ip - s->part.base < s->part.size)
+		return true;
+	s->part.size = 0;
+	if (!s->k->cap[RV_KCAP_MODULE_ORC].ok || !(ip >> 63) ||
+	    s->lookups++ >= MAX_MODULE_LOOKUPS || rv_module_find(s->k, ip, &s->mod, &s->part, NULL))
+		return false;
+	if (s->part.kind != RV_SECT_TEXT && s->part.kind != RV_SECT_INIT_TEXT)
+		s->part.size = 0;
+	return s->part.size;
+}
+
 static bool orc_find(struct state *s, uint64_t ip, struct orc *out)
 {
 	const struct rv_kernel *k = s->k;
-	struct rv_module_mem part;
-	struct rv_module m;
 	rv_gpa gpa;
 
 	if (!rv_kernel_image_gpa(k, ip, &gpa)) {
@@ -129,11 +148,9 @@ static bool orc_find(struct state *s, uint64_t ip, struct orc *out)
 			return false;
 		return orc_search(s, k->orc.ip, k->orc.entry, n, ip, out);
 	}
-	if (!k->cap[RV_KCAP_MODULE_ORC].ok || !(ip >> 63) ||
-	    rv_module_find(k, ip, &m, &part, NULL) || m.num_orcs > MAX_MODULE_ORC ||
-	    (part.kind != RV_SECT_TEXT && part.kind != RV_SECT_INIT_TEXT))
+	if (!find_module(s, ip) || s->mod.num_orcs > MAX_MODULE_ORC)
 		return false;
-	return orc_search(s, m.orc_ip, m.orc, m.num_orcs, ip, out);
+	return orc_search(s, s->mod.orc_ip, s->mod.orc, s->mod.num_orcs, ip, out);
 }
 
 /* Stacks are kernel memory and 8-byte aligned. */

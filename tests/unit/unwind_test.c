@@ -243,6 +243,27 @@ static void test_bounds(void **state)
 	n = rv_kernel_unwind(&fk.k, &r, out, 1024, &complete);
 	assert_in_range(n, 1, 200);
 	assert_false(complete);
+	/* A forged stack that hops between two modules: only so many lookups. */
+	fk_add_module(&fk, "beta");
+	for (uint32_t m = 0; m < 2; m++) {
+		static const struct entry hop[] = {{0, 0, 0, 0, 0, NONE},
+						   {0x100, 8, 0, SP, 0, CALL}};
+		uint64_t arch = fk_mod_gpa(m, FK_MOD_STRUCT) + FK_M_ARCH;
+
+		put_orc(&fk, fk_mod_va(m, FK_MOD_ORC_IP), fk_mod_gpa(m, FK_MOD_ORC_IP),
+			fk_mod_gpa(m, FK_MOD_ORC), fk_mod_va(m, 0), hop, 2, 2);
+		fake_put_u32(&fk.f, arch, 2);
+		fake_put_u64(&fk.f, arch + 8, fk_mod_va(m, FK_MOD_ORC_IP));
+		fake_put_u64(&fk.f, arch + 16, fk_mod_va(m, FK_MOD_ORC));
+	}
+	for (uint32_t i = 0; i < 100; i++)
+		stack_u64(&fk, 0x800 + i * 8, fk_mod_va(i % 2, 0x110));
+	assert_int_equal(rv_kernel_unwind(&fk.k,
+					  &(struct rv_unwind_regs){fk_mod_va(1, 0x110),
+								   fk_img_va(STACK + 0x800), 0},
+					  out, 1024, &complete),
+			 16);
+	assert_false(complete);
 	fk.k.budget = 100;
 	n = rv_kernel_unwind(&fk.k, &r, out, 1024, &complete);
 	assert_in_range(n, 1, 100);
