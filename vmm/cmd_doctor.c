@@ -236,7 +236,8 @@ static void print_human(const struct report *r)
 					   : "lost",
 			  "write protection", r->write_text);
 	}
-	printf("\nIn brackets: not used by this version.\n%s\n", health_text(r->health));
+	printf("\n%s%s\n", r->caps_known ? "In brackets: not used by this version.\n" : "",
+	       health_text(r->health));
 }
 
 static json_t *caps_json(const struct report *r)
