@@ -155,6 +155,13 @@ bool rv_virtio_await(struct rv_virtio *v, unsigned int queue)
 	return !rc && more;
 }
 
+void rv_virtio_config_changed(struct rv_virtio *v)
+{
+	v->config_generation++;
+	if (rv_virtio_live(v))
+		isr_change(v, ISR_CONFIG, 0);
+}
+
 void rv_virtio_poke(struct rv_virtio *v, unsigned int queue)
 {
 	uint64_t one = 1;

@@ -10,8 +10,8 @@
  * Locks: lock guards queues, status and features; the server of a queue holds it while
  * it touches a queue or guest memory, never while it waits. irq_lock, taken last, guards
  * the interrupt status and the line, so that the guest's handler waits for nobody. With
- * lock held rv_io_add() and rv_io_del() may not be called (a vcpu thread that resets the
- * device takes lock while the I/O thread holds the I/O table).
+ * lock held rv_io_add() and rv_io_del() may be called in the I/O thread only: a vcpu
+ * thread would wait for a handler that waits for lock.
  *
  * Reset: generation changes under lock. A server that let go of lock compares it before
  * it touches guest memory again, and drops what it was doing. No vcpu waits for that.
@@ -104,6 +104,9 @@ void rv_virtio_signal(struct rv_virtio *v, unsigned int queue);
 bool rv_virtio_await(struct rv_virtio *v, unsigned int queue);
 /* Something is beyond repair: DEVICE_NEEDS_RESET (2.1.2), and no queue is served. */
 void rv_virtio_fail(struct rv_virtio *v, const char *fmt, ...) RV_PRINTF(2, 3);
+
+/* The device changed its config space: generation and interrupt (2.5). Lock held. */
+void rv_virtio_config_changed(struct rv_virtio *v);
 
 /* Any thread, no lock: have the queue's server look at it again. */
 void rv_virtio_poke(struct rv_virtio *v, unsigned int queue);
