@@ -59,6 +59,8 @@ struct rv_image_info {
 	uint32_t cmdline_size;	/* longest command line, without the NUL */
 	uint32_t initrd_addr_max;
 	uint16_t xloadflags;
+	/* arm64 Image only: the header's fields. */
+	uint64_t text_offset, arm64_flags;
 	/* What opening took, in nanoseconds: decompression, and everything else. */
 	uint64_t unpack_ns, read_ns;
 };
