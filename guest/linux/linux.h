@@ -87,6 +87,12 @@ struct rv_kernel_orc {
 	uint8_t type_bits;	   /* width of orc_entry.type: 2 before v6.4, then 3 */
 };
 
+/*
+ * Parts of the image that the kernel gives to its page allocator after boot: what
+ * lies there by physical address is anybody's. Run-time addresses; end 0: none.
+ */
+enum rv_image_gap { RV_GAP_TEXT_RODATA = 0, RV_GAP_RODATA_DATA, RV_GAP_INIT, RV_GAP_COUNT };
+
 struct rv_kernel {
 	struct rv_source *src;
 	struct rv_paging_regs regs;
@@ -103,6 +109,9 @@ struct rv_kernel {
 	uint64_t sym_modules, sym_page_offset_base, sym_root_table;
 	uint64_t sym_current; /* per-CPU offset, plus hot_current added */
 	bool has_current;
+	struct {
+		uint64_t start, end;
+	} gap[RV_GAP_COUNT];
 	struct rv_kernel_cap_state cap[RV_KCAP_COUNT];
 };
 

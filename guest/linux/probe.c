@@ -18,13 +18,6 @@
 
 /* --- symbols ------------------------------------------------------------- */
 
-struct wanted {
-	const char *name;
-	bool percpu; /* an offset, hence absolute; or data */
-	uint64_t va;
-	uint32_t seen; /* namesakes at different addresses */
-};
-
 enum {
 	W_MODULES,
 	W_PAGE_OFFSET_BASE,
@@ -35,35 +28,25 @@ enum {
 	W_ORC_IP_END,
 	W_ORC,
 	W_ORC_END,
-	W_COUNT
+	W_GAPS, /* start and end of each, in the order of enum rv_image_gap */
+	W_COUNT = W_GAPS + 2 * RV_GAP_COUNT
 };
 
-static int see_symbol(const struct rv_symbol *s, void *arg)
+/*
+ * Namesakes at different addresses: which is meant cannot be told, so none is. A
+ * variable's name on a function is somebody else's; the linker's marks have any type.
+ */
+static uint64_t unique(const struct rv_symbol_want *w)
 {
-	struct wanted *w = arg;
+	bool data = w->type && strchr("aAbBdDrRvV", w->type);
+	bool marker = w->name[0] == '_';
 
-	/* Functions that share a variable's name are somebody else. */
-	if (!s->type || !strchr("aAbBdDrRvV", s->type))
-		return 0;
-	for (int i = 0; i < W_COUNT; i++) {
-		if (strcmp(s->name, w[i].name))
-			continue;
-		if (!w[i].seen || w[i].va != s->va)
-			w[i].seen++;
-		w[i].va = s->va;
-	}
-	return 0;
-}
-
-/* Two variables of one name: which is meant cannot be told, so neither is. */
-static uint64_t unique(const struct wanted *w)
-{
-	return w->seen == 1 ? w->va : 0;
+	return w->count && w->va == w->last && (data || marker) ? w->va : 0;
 }
 
 static void probe_symbols(struct rv_kernel *k)
 {
-	struct wanted w[W_COUNT] = {
+	struct rv_symbol_want w[W_COUNT] = {
 		[W_MODULES] = {.name = "modules"},
 		[W_PAGE_OFFSET_BASE] = {.name = "page_offset_base"},
 		[W_ROOT] = {.name = "init_top_pgt"},
@@ -73,12 +56,23 @@ static void probe_symbols(struct rv_kernel *k)
 		[W_ORC_IP_END] = {.name = "__stop_orc_unwind_ip"},
 		[W_ORC] = {.name = "__start_orc_unwind"},
 		[W_ORC_END] = {.name = "__stop_orc_unwind"},
+		/* mark_rodata_ro() and free_initmem(), arch/x86/mm/init_64.c and init.c */
+		[W_GAPS + 0] = {.name = "_etext"},
+		[W_GAPS + 1] = {.name = "__start_rodata"},
+		[W_GAPS + 2] = {.name = "__end_rodata"},
+		[W_GAPS + 3] = {.name = "_sdata"},
+		[W_GAPS + 4] = {.name = "__init_begin"},
+		[W_GAPS + 5] = {.name = "__init_end"},
 	};
 	struct rv_kernel_offsets *o = &k->off;
 
 	if (!k->cap[RV_KCAP_SYMBOLS].ok)
 		return;
-	(void)rv_kallsyms_each(&k->syms, see_symbol, w);
+	if (rv_kallsyms_resolve(&k->syms, w, W_COUNT, NULL)) {
+		k->cap[RV_KCAP_SYMBOLS].ok = false;
+		strcpy(k->cap[RV_KCAP_SYMBOLS].missing, "kallsyms is damaged");
+		return;
+	}
 	k->sym_modules = unique(&w[W_MODULES]);
 	k->sym_page_offset_base = unique(&w[W_PAGE_OFFSET_BASE]);
 	k->sym_root_table = unique(&w[W_ROOT]);
@@ -86,6 +80,10 @@ static void probe_symbols(struct rv_kernel *k)
 	k->orc.ip_end = unique(&w[W_ORC_IP_END]);
 	k->orc.entry = unique(&w[W_ORC]);
 	k->orc.entry_end = unique(&w[W_ORC_END]);
+	for (int i = 0; i < RV_GAP_COUNT; i++) {
+		k->gap[i].start = unique(&w[W_GAPS + 2 * i]);
+		k->gap[i].end = unique(&w[W_GAPS + 2 * i + 1]);
+	}
 	/*
 	 * v6.2 gathered hot per-CPU variables in pcpu_hot (e57ef2ed97c1 "x86: Put hot
 	 * per CPU variables into a struct"), v6.15 took it apart again. A per-CPU
@@ -93,10 +91,10 @@ static void probe_symbols(struct rv_kernel *k)
 	 * base + symbol is the variable.
 	 */
 	k->has_current = false;
-	if (w[W_CURRENT_TASK].seen == 1) {
+	if (unique(&w[W_CURRENT_TASK])) {
 		k->sym_current = w[W_CURRENT_TASK].va;
 		k->has_current = true;
-	} else if (w[W_PCPU_HOT].seen == 1 && o->hot_current != RV_KERNEL_NO_OFF) {
+	} else if (unique(&w[W_PCPU_HOT]) && o->hot_current != RV_KERNEL_NO_OFF) {
 		k->sym_current = w[W_PCPU_HOT].va + o->hot_current;
 		k->has_current = true;
 	}

@@ -74,17 +74,36 @@ static uint64_t image_va(const struct rv_kernel *k, uint64_t gpa)
 	return gpa - k->image_gpa + k->link_base + k->slide;
 }
 
-/* What a physical address is called where the kernel itself has it mapped. */
+/* The part of the image that is given away after boot and holds va; RV_GAP_COUNT: none. */
+static int gap_of(const struct rv_kernel *k, uint64_t va)
+{
+	int i = 0;
+
+	while (i < RV_GAP_COUNT &&
+	       !(k->gap[i].start && va >= k->gap[i].start && va < k->gap[i].end))
+		i++;
+	return i;
+}
+
+/*
+ * What a physical address is called where the kernel itself has it mapped. The image
+ * comes first, since its place is the monitor's knowledge and not the guest's word;
+ * except where the kernel gives memory away, which may hold a module by now.
+ */
 static int gpa_symbol(const struct rv_kernel *k, uint64_t gpa, const char *suffix, char *buf,
 		      size_t len)
 {
-	uint64_t va;
+	uint64_t va, in_image = image_va(k, gpa);
+	int gap = gap_of(k, in_image);
 
-	if (!image_symbol(k, image_va(k, gpa), suffix, buf, len))
+	if (gap == RV_GAP_COUNT && !image_symbol(k, in_image, suffix, buf, len))
 		return RV_OK;
-	if (rv_module_find_gpa(k, gpa, &va, NULL))
-		return RV_ENOTMAPPED;
-	return module_symbol(k, va, suffix, buf, len);
+	if (!rv_module_find_gpa(k, gpa, &va, NULL))
+		return module_symbol(k, va, suffix, buf, len);
+	/* Before it is given away, the init part is what its symbols say. */
+	if (gap == RV_GAP_INIT)
+		return image_symbol(k, in_image, suffix, buf, len);
+	return RV_ENOTMAPPED;
 }
 
 int rv_kernel_symbolize(const struct rv_kernel *k, uint64_t va, char *buf, size_t len)

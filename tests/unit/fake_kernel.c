@@ -41,6 +41,7 @@ static const struct fk_sym symbols[] = {
 	{FK_KSYS_READ, 'T', "ksys_read"},
 	{FK_ENTRY, 'T', "entry_SYSCALL_64"},
 	{FK_TEXT_END, 'T', "_etext"},
+	{FK_RODATA, 'R', "__start_rodata"},
 	{FK_MODULES, 'd', "modules"},
 	{FK_PAGE_OFFSET, 'D', "page_offset_base"},
 	{FK_INIT_TASK, 'D', "init_task"},

@@ -18,6 +18,7 @@
 #define FK_KSYS_READ   0x1100u
 #define FK_ENTRY       0x1200u
 #define FK_TEXT_END    0x1300u
+#define FK_RODATA      0x7000u
 #define FK_MODULES     0x8000u
 #define FK_PAGE_OFFSET 0x8100u
 #define FK_INIT_TASK   0x9000u

@@ -138,6 +138,18 @@ static void test_names(void **state)
 		assert_string_equal(buf, "alpha_var+0x6fef [alpha]");
 		assert_int_equal(rv_kernel_symbolize_gpa(&fk.k, fk_mod_gpa(0, 0x8000), buf, 64),
 				 RV_ENOTMAPPED);
+		/* Between text and rodata the image is given away: no name of the image by
+		 * physical address, and the module's where a module got the page. */
+		assert_int_equal(rv_kernel_symbolize_gpa(&fk.k, FK_GPA + 0x3000, buf, 64),
+				 RV_ENOTMAPPED);
+		assert_string_equal(buf, "gpa 0x203000");
+		fake_map(&fk.f, fk_mod_va(0, 0), FK_GPA + 0x3000, 1, FAKE_RW);
+		assert_int_equal(rv_kernel_symbolize_gpa(&fk.k, FK_GPA + 0x3104, buf, 64), 0);
+		assert_string_equal(buf, "alpha_fn+0x4 [alpha]");
+		/* But a module that maps the kernel's text does not become its name. */
+		fake_map(&fk.f, fk_mod_va(0, 0), FK_GPA + 0x1000, 1, FAKE_RW);
+		assert_int_equal(rv_kernel_symbolize_gpa(&fk.k, FK_GPA + FK_VFS_READ, buf, 64), 0);
+		assert_string_equal(buf, "vfs_read+0x0");
 		/* Cut, not overrun. */
 		assert_int_equal(rv_kernel_symbolize(&fk.k, fk_img_va(FK_VFS_READ), buf, 6), 0);
 		assert_string_equal(buf, "vfs_r");
