@@ -19,14 +19,15 @@ static bool take(struct rv_image *img, uint64_t va)
 	if (off >= img->info.flat_size)
 		return false;
 	if (rv_btf_types_init(&b, start, img->info.flat_size - off, &err)) {
-		snprintf(img->btf_reason, sizeof(img->btf_reason), "%.110s", err.what);
+		snprintf(img->info.btf_reason, sizeof(img->info.btf_reason), "%.110s", err.what);
 		return false;
 	}
 	types = b.types + b.types_len;
 	strs = b.strs + b.strs_len;
 	img->btf_va = va;
+	img->info.btf_reason[0] = 0;
 	img->btf_size = (uint64_t)((strs > types ? strs : types) - start);
-	img->btf_types = b.count;
+	img->info.btf_types = b.count;
 	return true;
 }
 
@@ -54,7 +55,7 @@ void rv_btf_find(struct rv_image *img, const struct rv_symbol_want *w)
 {
 	const struct section *s = rv_image_section(img, ".BTF");
 
-	snprintf(img->btf_reason, sizeof(img->btf_reason),
+	snprintf(img->info.btf_reason, sizeof(img->info.btf_reason),
 		 "none: built without CONFIG_DEBUG_INFO_BTF");
 	if (w[N_BTF_START].count)
 		take(img, w[N_BTF_START].va);

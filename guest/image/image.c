@@ -103,7 +103,8 @@ static void symbols_find(struct rv_image *img)
 	if (rv_kallsyms_find(k->mem, k->len, k->link_base, img->info.arch, &k->lay, &err) == 0)
 		img->has_ksyms = true;
 	else
-		snprintf(img->ksyms_reason, sizeof(img->ksyms_reason), "%.110s", err.what);
+		snprintf(img->info.symbols_reason, sizeof(img->info.symbols_reason), "%.110s",
+			 err.what);
 }
 
 static void text_find(struct rv_image *img, const struct rv_symbol_want *w)

@@ -165,7 +165,7 @@ void rv_padding_find(struct rv_image *img, const struct rv_symbol_want *w)
 	memset(pad, 0, sizeof(*pad));
 	if (!img->text_len) {
 		snprintf(pad->reason, sizeof(pad->reason), "no symbols _stext and _etext: %.70s",
-			 img->ksyms_reason);
+			 img->info.symbols_reason);
 		return;
 	}
 	if (x86 && w[N_ENTRY_START].count && w[N_ENTRY_END].count) {

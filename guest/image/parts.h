@@ -50,11 +50,8 @@ struct rv_image {
 	uint32_t section_count;
 	struct rv_kallsyms ksyms;
 	bool has_ksyms;
-	char ksyms_reason[120];
 	uint64_t text_va, text_len; /* [_stext, _etext) */
 	uint64_t btf_va, btf_size;
-	uint32_t btf_types;
-	char btf_reason[120];
 	struct rv_padding padding;
 	struct rv_site sites[RV_SITES_MAX];
 	size_t site_count;

@@ -35,7 +35,8 @@ static void missing(struct rv_site *s, const struct rv_image *img,
 		    const struct rv_symbol_want *need)
 {
 	if (!img->has_ksyms)
-		snprintf(s->reason, sizeof(s->reason), "no symbols: %.90s", img->ksyms_reason);
+		snprintf(s->reason, sizeof(s->reason), "no symbols: %.90s",
+			 img->info.symbols_reason);
 	else
 		snprintf(s->reason, sizeof(s->reason), "no symbol %.60s", need->name);
 }

@@ -125,7 +125,8 @@ static void find_one(struct rv_image *img, const struct rv_symbol_want *w, const
 	else if (sec && sec->size)
 		fill(img, t, s, sec->va, sec->size);
 	else if (!img->has_ksyms)
-		snprintf(t->reason, sizeof(t->reason), "no symbols: %.90s", img->ksyms_reason);
+		snprintf(t->reason, sizeof(t->reason), "no symbols: %.90s",
+			 img->info.symbols_reason);
 	else
 		snprintf(t->reason, sizeof(t->reason), "no symbol %.40s and no section",
 			 w[s->start].name);

@@ -61,6 +61,9 @@ struct rv_image_info {
 	uint16_t xloadflags;
 	/* arm64 Image only: the header's fields. */
 	uint64_t text_offset, arm64_flags;
+	uint32_t btf_types;	  /* 0 where there is no BTF, and why */
+	char btf_reason[120];
+	char symbols_reason[120]; /* why there is no kallsyms; "" where there is */
 	/* What opening took, in nanoseconds: decompression, and everything else. */
 	uint64_t unpack_ns, read_ns;
 };
