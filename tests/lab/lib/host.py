@@ -58,7 +58,7 @@ def qemu_argv(arch, opts, kernel, initrd, console):
         args += ["-M", "q35", "-bios", "qboot.rom",
                  "-cpu", "max,+svm,+npt" + opts.cpu_flags, "-vga", "none",
                  "-kernel", kernel.path("vmlinux")]
-        tty_name, extra = "ttyS0", "tsc=reliable no_timer_check random.trust_cpu=on"
+        tty_name, extra = "ttyS0", "tsc=reliable no_timer_check cryptomgr.notests"
     else:
         # QEMU's own pointer authentication cipher instead of the architected one, which
         # costs more than the rest of the function that it protects.
@@ -66,7 +66,7 @@ def qemu_argv(arch, opts, kernel, initrd, console):
         args += ["-M", "virt,virtualization=on,gic-version=3",
                  "-cpu", "max,pauth-impdef=on" + opts.cpu_flags,
                  "-kernel", kernel.path("vmlinuz")]
-        tty_name, extra = "ttyAMA0", ""
+        tty_name, extra = "ttyAMA0", "cryptomgr.notests"
     cmdline = "console=%s loglevel=4 panic=-1 rdinit=/init %s %s" % (tty_name, extra, opts.append)
     args += ["-initrd", initrd, "-append", cmdline.strip(),
              "-chardev", "file,id=con,path=" + console, "-serial", "chardev:con",
@@ -181,6 +181,7 @@ class Host:
             # The mark has a NUL, which no shell variable can hold: it travels as printf's escapes.
             "LAB_MARK": "'%s'" % "".join("\\%03o" % c for c in self.mark),
             "LAB_DIR": image.WORKDIR,
+            "LAB_TIME": str(int(time.time())),
             "LAB_MODULES": "'%s'" % " ".join(self.opts.module),
         }
         if shell:
@@ -319,7 +320,7 @@ class Host:
                             was_up = self.up
                             control.feed(data)
                             if was_up is None and self.up is not None and is_tty:
-                                tty.setraw(0)
+                                tty.setraw(0, termios.TCSANOW)  # keep what was typed ahead
                         elif fd is tty_sock:
                             write_all(1, data)
                 if self.up is None and time.monotonic() - self.started > BOOT_SECONDS:
@@ -341,7 +342,10 @@ class Host:
                     f.seek(0, io.SEEK_END)
                     f.seek(max(0, f.tell() - 65536))
                     found = f.read().decode(errors="replace").replace("\r", "").strip().splitlines()
-                    text += found[-lines:]
+                    # A panic's first line says why; the register dump after it is longer than
+                    # any fixed tail.
+                    why = [i for i, line in enumerate(found) if "Kernel panic" in line]
+                    text += found[max(0, min(len(found) - lines, why[0] - 5 if why else len(found))):]
             except OSError:
                 pass
         return text
