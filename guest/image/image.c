@@ -10,7 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BANNER "Linux version "
+#define BANNER	    "Linux version "
+#define BANNERS_MAX 16 /* an image has one or two */
 
 static uint64_t now_ns(void)
 {
@@ -70,23 +71,46 @@ const struct rv_table *rv_table_get(const struct rv_image *img, const char *name
 	return NULL;
 }
 
-/* "Linux version 6.1.0-... (...) #1 SMP ..." without the line end. */
+/* Up to the line end; numbered is true where it has "#1": the build's number. */
+static size_t banner_len(const struct rv_image *img, const uint8_t *p, bool *numbered)
+{
+	size_t room = img->info.flat_size - (size_t)(p - img->flat), n = 0;
+
+	*numbered = false;
+	if (room > sizeof(img->info.banner) - 1)
+		room = sizeof(img->info.banner) - 1;
+	for (; n < room && p[n] >= ' ' && p[n] < 0x7f; n++)
+		if (n && p[n - 1] == '#' && p[n] >= '0' && p[n] <= '9')
+			*numbered = true;
+	return n;
+}
+
+/*
+ * "Linux version 6.1.0-... (...) #1 SMP ..." without the line end. By symbol, or the
+ * first with a number: the one without is a weak stand-in for the first link.
+ */
 static void banner_find(struct rv_image *img, const struct rv_symbol_want *w)
 {
-	const uint8_t *p = NULL;
-	size_t room, n = 0;
+	const uint8_t *p = NULL, *end = img->flat + img->info.flat_size, *at = img->flat;
+	size_t n = 0;
+	bool numbered = false;
+	int i;
 
 	if (w->count)
 		p = rv_image_bytes(img, w->va, sizeof(BANNER));
-	if (!p || memcmp(p, BANNER, sizeof(BANNER) - 1))
-		p = memmem(img->flat, img->info.flat_size, BANNER, sizeof(BANNER) - 1);
-	if (!p)
+	if (p && memcmp(p, BANNER, sizeof(BANNER) - 1) == 0) {
+		n = banner_len(img, p, &numbered);
+		numbered = true;
+	}
+	for (i = 0; i < BANNERS_MAX && !numbered; i++) {
+		at = memmem(at, (size_t)(end - at), BANNER, sizeof(BANNER) - 1);
+		if (!at)
+			break;
+		p = at++;
+		n = banner_len(img, p, &numbered);
+	}
+	if (!p || !n)
 		return;
-	room = img->info.flat_size - (size_t)(p - img->flat);
-	if (room > sizeof(img->info.banner) - 1)
-		room = sizeof(img->info.banner) - 1;
-	while (n < room && p[n] >= ' ' && p[n] < 0x7f)
-		n++;
 	memcpy(img->info.banner, p, n);
 	img->info.banner[n] = 0;
 }

@@ -14,6 +14,7 @@
 #define PMD	 (2ull << 20)
 #define STRIDE	 256  /* look at every 256th byte first: shorter runs are of no use */
 #define RUN_MIN	 4096 /* one page of code is the least that the gate needs */
+#define PAGE	 4096ull
 #define ORC_SIZE 6
 
 /* An entry as a function with a frame pointer has it after "mov rbp, rsp": CFA is
@@ -179,15 +180,20 @@ void rv_padding_find(struct rv_image *img, const struct rv_symbol_want *w)
 		return;
 	}
 	r = run_find(img, x86 ? 0xcc : 0, skip_from, skip_to);
-	if (r.len < RUN_MIN) {
+	if (r.len < (x86 ? RUN_MIN : 2 * RUN_MIN)) {
 		snprintf(pad->reason, sizeof(pad->reason),
 			 "the longest run of 0x%02x in .text has %llu bytes, expected %d or more",
-			 x86 ? 0xcc : 0, (unsigned long long)r.len, RUN_MIN);
+			 x86 ? 0xcc : 0, (unsigned long long)r.len, x86 ? RUN_MIN : 2 * RUN_MIN);
 		return;
 	}
 	pad->found = true;
 	pad->va = r.va;
 	pad->len = r.len;
-	if (x86)
+	if (x86) {
 		orc_fix(img, pad);
+		return;
+	}
+	/* The first zeros may be literals of the function before: leave its page alone. */
+	pad->va = (r.va + PAGE - 1) & ~(PAGE - 1);
+	pad->len = (r.va + r.len - pad->va) & ~(PAGE - 1);
 }

@@ -26,6 +26,7 @@
 #define RV_PROTECTIONS_MAX 8
 #define RV_SECTIONS_MAX	   96
 #define RV_SEGMENTS_MAX	   16
+#define RV_RELA_KEPT_MAX   64 /* 6.1 and 6.12 have 12 */
 
 /* A section of an ELF that is loaded: most are only known by name here. */
 struct section {
@@ -46,6 +47,8 @@ struct rv_image {
 	int32_t *reloc_store; /* owned */
 	struct reloc_list relocs[3];
 	uint64_t rela_off; /* arm64: flat offset of the RELATIVE records, 24 bytes each */
+	uint32_t rela_kept[RV_RELA_KEPT_MAX]; /* records whose field is not 0 in the file */
+	uint32_t rela_kept_count;
 	struct section sections[RV_SECTIONS_MAX];
 	uint32_t section_count;
 	struct rv_kallsyms ksyms;

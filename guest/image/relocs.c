@@ -114,10 +114,10 @@ static void rela_at(const struct rv_image *img, uint64_t n, Elf64_Rela *out)
 	memcpy(out, img->flat + img->rela_off + n * RELA_SIZE, sizeof(*out));
 }
 
-/* In dst: field = addend + delta, or 0 as in the file when put is false. */
+/* In dst: field = addend + delta, or as it is in the file when put is false. */
 static void apply_arm64(const struct rv_image *img, uint8_t *dst, uint64_t delta, bool put)
 {
-	uint32_t i;
+	uint32_t i, kept = 0;
 
 	for (i = 0; i < img->info.relocs[2]; i++) {
 		Elf64_Rela r;
@@ -125,6 +125,10 @@ static void apply_arm64(const struct rv_image *img, uint8_t *dst, uint64_t delta
 
 		rela_at(img, i, &r);
 		v = put ? (uint64_t)r.r_addend + delta : 0;
+		if (!put && kept < img->rela_kept_count && img->rela_kept[kept] == i) {
+			v = (uint64_t)r.r_addend;
+			kept++;
+		}
 		/* The record was checked when it was found, and img->flat is ours. */
 		memcpy(dst + (r.r_offset - img->info.link_base), &v, sizeof(v));
 	}
@@ -155,10 +159,14 @@ static void rela_run(const struct rv_image *img, uint64_t *off_out, uint32_t *co
 	*count_out = best_n;
 }
 
-/* With this base, are all records inside the image, over fields that the file leaves 0? */
-static bool rela_base_fits(const struct rv_image *img, uint64_t base, uint32_t count)
+/*
+ * With this base, are all records inside the image, over fields that the file leaves 0?
+ * A dozen hold their addend already (weak symbols: those of kallsyms and BTF); which
+ * ones is kept, so that the file's own bytes can be loaded.
+ */
+static bool rela_base_fits(struct rv_image *img, uint64_t base, uint32_t count)
 {
-	uint32_t i;
+	uint32_t i, kept = 0;
 
 	for (i = 0; i < count; i++) {
 		uint64_t off, addend, field;
@@ -167,15 +175,24 @@ static bool rela_base_fits(const struct rv_image *img, uint64_t base, uint32_t c
 		rela_at(img, i, &r);
 		off = r.r_offset - base;
 		addend = (uint64_t)r.r_addend - base;
-		if (!rv_get(img->flat, img->info.flat_size, off, &field, sizeof(field)) || field)
+		if (!rv_get(img->flat, img->info.flat_size, off, &field, sizeof(field)))
 			return false;
+		if (field) {
+			if (field != (uint64_t)r.r_addend || kept == RV_RELA_KEPT_MAX)
+				return false;
+			img->rela_kept[kept++] = i;
+		}
 		/* A record over the records would undo what is checked here. */
 		if (off + 8 > img->rela_off && off < img->rela_off + count * RELA_SIZE)
 			return false;
-		/* One past the end is _end, which is legal; data before the base is not. */
-		if (addend > img->info.mem_size)
+		/*
+		 * One past the end is _end, which is legal; data before the base is not,
+		 * but 0 is: ftrace's table has empty slots, sorted to its front.
+		 */
+		if (addend > img->info.mem_size && r.r_addend)
 			return false;
 	}
+	img->rela_kept_count = kept;
 	return true;
 }
 
@@ -200,7 +217,8 @@ int rv_rela_find(struct rv_image *img, struct rv_err *err)
 	for (i = 0; i <= img->info.flat_size / ARM64_ALIGN && base >= ARM64_VA_LOW; i++) {
 		if (rela_base_fits(img, base, count)) {
 			found = base;
-			fits++;
+			if (++fits > 1)
+				break;
 		}
 		base -= ARM64_ALIGN;
 	}
