@@ -31,7 +31,9 @@ struct rv_gate {
 		uint64_t va; /* of the instruction that rings */
 	} bells[RV_GATE_BELLS];
 	uint64_t poke_link_va;	/* link-time address of the patching stub */
-	uint64_t poke_ret_va;	/* where a legitimate poke returns to */
+	/* Where a legitimate poke returns to: behind the one indirect call, which the
+	 * kernel may have shortened inside its own bytes (retpolines switched off). */
+	uint64_t poke_ret_va, poke_ret_len;
 	uint64_t ready_ret_gpa; /* our return that may become a return thunk */
 };
 

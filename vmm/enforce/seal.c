@@ -116,6 +116,20 @@ static void name_event(struct rv_vm *vm, struct rv_vcpu *v, struct rv_event *ev)
 		snprintf(ev->comm, sizeof(ev->comm), "%.20s", task.comm);
 }
 
+uint64_t rv_seal_task_stack(struct rv_vm *vm, struct rv_vcpu *v)
+{
+	struct rv_kernel k = vm->seal->kernel;
+	struct rv_paging_regs paging;
+	struct rv_unwind_regs unwind;
+	struct rv_task task;
+	uint64_t percpu;
+
+	if (rv_arch_vcpu_view(v, &paging, &unwind, &percpu))
+		return 0;
+	rv_kernel_set_regs(&k, &paging);
+	return rv_task_current(&k, percpu, &task) ? task.stack : 0;
+}
+
 /* --- arming -------------------------------------------------------------------------- */
 
 int rv_seal_prepare(struct rv_vm *vm, struct rv_err *err)
@@ -221,6 +235,7 @@ void rv_seal_ready(struct rv_vm *vm, struct rv_vcpu *v)
 	if (rc) {
 		struct rv_event ev = {.version = RV_EVENT_VERSION, .kind = RV_EV_INTERNAL};
 
+		ev.vcpu = -1;
 		ev.gpa = ~0ull;
 		snprintf(ev.engine, sizeof(ev.engine), "seal");
 		snprintf(ev.object, sizeof(ev.object), "text");

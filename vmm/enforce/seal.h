@@ -43,6 +43,9 @@ enum rv_action rv_seal_write(struct rv_vm *vm, struct rv_vcpu *v, const struct r
 bool rv_seal_poke(struct rv_vm *vm, struct rv_vcpu *v, rv_gpa gpa, const void *bytes, uint32_t len,
 		  rv_gva target);
 
+/* Lowest address of the kernel stack of the task that runs on v; 0: not known. */
+uint64_t rv_seal_task_stack(struct rv_vm *vm, struct rv_vcpu *v);
+
 /* Run-time address that the kernel itself has for a place in its image; 0: outside. */
 uint64_t rv_seal_image_va(struct rv_vm *vm, uint64_t gpa);
 

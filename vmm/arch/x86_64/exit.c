@@ -24,6 +24,8 @@
 /* Retries of one fault that no region explains, before it is evidence of something. */
 #define SPURIOUS_MAX 1000u
 #define STEP_TRIES   16u
+#define FRAME_LEN    48u
+#define RESCUE_OFF   8192u /* half of THREAD_SIZE (arch/x86/include/asm/page_64_types.h) */
 
 /* --- guest memory ------------------------------------------------------------- */
 
@@ -140,11 +142,6 @@ static int inject(struct rv_vcpu *v, uint64_t va, uint8_t cpl, struct rv_err *er
 
 	if (ioctl(v->fd, KVM_GET_VCPU_EVENTS, &ev))
 		return rv_err_os(err, "x86", "read the pending events");
-	/* The CPU was delivering something, and its own push hit the page: there is no
-	 * way back that loses nothing. */
-	if (ev.exception.injected || ev.interrupt.injected || ev.nmi.injected)
-		return rv_err_at(err, RV_EBADDATA, va, "x86",
-				 "an exception frame was pushed into sealed memory");
 	memset(&ev.exception, 0, sizeof(ev.exception));
 	ev.exception.pending = 1;
 	ev.exception.nr = gp ? VEC_GP : VEC_PF;
@@ -185,6 +182,7 @@ struct fault {
 	struct hit hit[HITS_MAX];
 	uint32_t nhits;
 	bool decoded;
+	bool vectoring; /* the CPU's own push, while it delivered an event */
 };
 
 static void add_hit(struct fault *f, const struct rv_guard *reg, uint64_t va, uint64_t gpa,
@@ -225,7 +223,13 @@ static void find_hits(struct rv_vm *vm, struct rv_vcpu *v, const struct rv_x86_s
 
 static bool read_state(struct rv_vcpu *v, struct fault *f)
 {
-	return !ioctl(v->fd, KVM_GET_REGS, &f->r) && !ioctl(v->fd, KVM_GET_SREGS, &f->s);
+	struct kvm_vcpu_events ev;
+
+	if (ioctl(v->fd, KVM_GET_REGS, &f->r) || ioctl(v->fd, KVM_GET_SREGS, &f->s) ||
+	    ioctl(v->fd, KVM_GET_VCPU_EVENTS, &ev))
+		return false;
+	f->vectoring = ev.exception.injected || ev.interrupt.injected || ev.nmi.injected;
+	return true;
 }
 
 /* --- letting it happen ---------------------------------------------------------------- */
@@ -360,8 +364,18 @@ static int complete(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f,
 static void explain(struct rv_vm *vm, struct rv_vcpu *v, struct fault *f)
 {
 	uint8_t code[X86_INSN_MAX];
-	size_t n = fetch(vm, v, f->r.rip, code);
+	size_t n;
 
+	if (f->vectoring) {
+		/* SDM vol. 3, 6.14.2: SS, RSP, RFLAGS, CS, RIP and an error code. */
+		uint64_t top = f->r.rsp & ~15ull;
+
+		f->decoded = true;
+		snprintf(f->in.text, sizeof(f->in.text), "(event delivery)");
+		find_hits(vm, v, &(struct rv_x86_store){top - FRAME_LEN, FRAME_LEN}, f);
+		return;
+	}
+	n = fetch(vm, v, f->r.rip, code);
 	f->decoded = n && !rv_x86_decode(code, n, &f->r, &f->s, &f->in, NULL);
 	for (uint32_t i = 0; i < f->in.nstores; i++)
 		find_hits(vm, v, &f->in.store[i], f);
@@ -391,6 +405,53 @@ static void describe(const struct fault *f, const struct hit *h, struct rv_write
 	snprintf(w->insn, sizeof(w->insn), "%s", f->in.text);
 }
 
+/*
+ * The stack pointer itself leads into guarded memory: no exception could be delivered
+ * there. Continue on the lower half of the task's own stack, which a task that has come
+ * this far does not use; its oops, or the handler of the event that was being
+ * delivered, then runs as usual, and only that task suffers.
+ */
+static int rescue_stack(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f,
+			struct rv_err *err)
+{
+	uint64_t base = rv_seal_task_stack(vm, v), gpa;
+	struct kvm_regs r = f->r;
+
+	r.rsp = base + RESCUE_OFF;
+	if (!base || !rv_x86_translate(v, r.rsp - 8, &gpa, NULL) ||
+	    rv_memprot_overlaps(vm->prot, rv_gpa_of(gpa), 8, NULL))
+		return rv_err_at(err, RV_EBADDATA, f->r.rsp, "x86",
+				 "the stack lies in sealed memory, and the task has no other");
+	if (ioctl(v->fd, KVM_SET_REGS, &r))
+		return rv_err_os(err, "x86", "move the stack");
+	return 0;
+}
+
+static bool stack_is_guarded(struct rv_vm *vm, struct rv_vcpu *v, uint64_t rsp)
+{
+	struct fault f = {.nhits = 0};
+
+	find_hits(vm, v, &(struct rv_x86_store){(rsp & ~15ull) - FRAME_LEN, FRAME_LEN}, &f);
+	return f.nhits > 0;
+}
+
+static int fault_guest(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f,
+		       struct rv_err *err)
+{
+	uint8_t cpl = f->s.ss.dpl & 3;
+	int rc = 0;
+
+	if (cpl == 0 && stack_is_guarded(vm, v, f->r.rsp))
+		rc = rescue_stack(vm, v, f, err);
+	else if (f->vectoring)
+		rc = rv_err_at(err, RV_EBADDATA, f->hit[0].va, "x86",
+			       "the stack for the CPU's events lies in sealed memory");
+	/* What was being delivered is delivered on the other stack. */
+	if (rc || f->vectoring)
+		return rc;
+	return inject(v, f->hit[0].va, cpl, err);
+}
+
 static bool carry_out(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f,
 		      enum rv_action act)
 {
@@ -402,6 +463,10 @@ static bool carry_out(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f
 	switch (act) {
 	case RV_ACT_RECORD: rc = complete(vm, v, f, &err); break;
 	case RV_ACT_DENY:
+		if (f->vectoring) {
+			rc = rescue_stack(vm, v, f, &err);
+			break;
+		}
 		/* Nothing lands, the guest goes on behind the instruction. One of unknown
 		 * length has no behind: it gets the exception. */
 		r.rip += f->in.len;
@@ -410,7 +475,7 @@ static bool carry_out(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f
 		else if (ioctl(v->fd, KVM_SET_REGS, &r))
 			rc = rv_err_os(&err, "x86", "step over a denied write");
 		break;
-	case RV_ACT_FAULT: rc = inject(v, f->hit[0].va, f->s.ss.dpl & 3, &err); break;
+	case RV_ACT_FAULT: rc = fault_guest(vm, v, f, &err); break;
 	default: break; /* paused or killed: the instruction stays undone */
 	}
 	if (rc)

@@ -173,7 +173,8 @@ int rv_arch_gate_install(struct rv_vm *vm, struct rv_err *err)
 	vm->gate->ready_ret_gpa = vm->gate->gpa + at +
 				  (uint64_t)(rv_stub_x86_ready_ret - rv_stub_x86_start);
 	vm->gate->poke_link_va = page + at + (uint64_t)(rv_stub_x86_poke - rv_stub_x86_start);
-	vm->gate->poke_ret_va = run_va(p, poke_call->va + poke_call->len);
+	vm->gate->poke_ret_va = run_va(p, poke_call->va) + 1;
+	vm->gate->poke_ret_len = poke_call->len;
 	return 0;
 }
 
@@ -219,7 +220,8 @@ static bool on_poke(struct rv_vm *vm, struct rv_vcpu *v, struct kvm_regs *r)
 
 	if (!r->rdx || r->rdx > POKE_MAX)
 		return false;
-	if (!rv_x86_read_virt(vm, v, r->rsp, &ret, 8) || ret != vm->gate->poke_ret_va)
+	if (!rv_x86_read_virt(vm, v, r->rsp, &ret, 8) ||
+	    ret - vm->gate->poke_ret_va >= vm->gate->poke_ret_len)
 		return false;
 	if (!rv_x86_translate(v, r->rdi, &gpa, NULL) ||
 	    !rv_x86_translate(v, r->rdi + len - 1, &last, NULL) ||
