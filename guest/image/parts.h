@@ -192,6 +192,14 @@ int rv_names_resolve(const struct rv_image *img, struct rv_symbol_want w[N_COUNT
 /* --- finders --------------------------------------------------------------------- */
 
 void rv_tables_scan(struct rv_image *img);
+/*
+ * The longest run of at least min records of size bytes, at a multiple of align behind
+ * from, for which is() holds; *count_out is 0 where there is none. is() may read the
+ * whole record.
+ */
+void rv_run_find(const struct rv_image *img, uint64_t from, uint32_t size, uint32_t align,
+		 uint32_t min, bool (*is)(const struct rv_image *img, uint64_t off),
+		 uint64_t *off_out, uint32_t *count_out);
 void rv_tables_find(struct rv_image *img, const struct rv_symbol_want *w);
 void rv_sites_find_x86(struct rv_image *img, const struct rv_symbol_want *w);
 void rv_sites_find_arm64(struct rv_image *img, const struct rv_symbol_want *w);

@@ -134,29 +134,13 @@ static void apply_arm64(const struct rv_image *img, uint8_t *dst, uint64_t delta
 	}
 }
 
-/* The longest run of 24-byte records of type R_AARCH64_RELATIVE (0x403). */
-static void rela_run(const struct rv_image *img, uint64_t *off_out, uint32_t *count_out)
+/* r_info is the second of three words; R_AARCH64_RELATIVE (0x403) names no symbol. */
+static bool is_relative(const struct rv_image *img, uint64_t off)
 {
-	uint64_t size = img->info.flat_size, at, best = 0, phase;
-	uint32_t best_n = 0;
+	uint64_t info;
 
-	/* r_info is the second of three words: look at every 8-aligned word for it. */
-	for (phase = 0; phase < RELA_SIZE; phase += 8) {
-		uint32_t run = 0;
-
-		for (at = phase; at + RELA_SIZE <= size; at += RELA_SIZE) {
-			uint64_t info;
-
-			memcpy(&info, img->flat + at + 8, sizeof(info));
-			run = info == R_AARCH64_RELATIVE ? run + 1 : 0;
-			if (run > best_n) {
-				best_n = run;
-				best = at + RELA_SIZE - run * RELA_SIZE;
-			}
-		}
-	}
-	*off_out = best;
-	*count_out = best_n;
+	memcpy(&info, img->flat + off + 8, sizeof(info));
+	return info == R_AARCH64_RELATIVE;
 }
 
 /*
@@ -201,7 +185,7 @@ int rv_rela_find(struct rv_image *img, struct rv_err *err)
 	uint64_t low = UINT64_MAX, base, found = 0;
 	uint32_t count, i, fits = 0;
 
-	rela_run(img, &img->rela_off, &count);
+	rv_run_find(img, 0, RELA_SIZE, 8, RELA_MIN_RUN, is_relative, &img->rela_off, &count);
 	if (count < RELA_MIN_RUN)
 		return rv_err_set(err, RV_ENOSYM, "relocs",
 				  "no run of R_AARCH64_RELATIVE records: the kernel is not "

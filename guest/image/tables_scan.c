@@ -98,25 +98,44 @@ static const struct {
 	{"ex_table", 12, 4, is_extab},
 };
 
+void rv_run_find(const struct rv_image *img, uint64_t from, uint32_t size, uint32_t align,
+		 uint32_t min, bool (*is)(const struct rv_image *img, uint64_t off),
+		 uint64_t *off_out, uint32_t *count_out)
+{
+	uint64_t end = img->info.flat_size, step = (uint64_t)size * min, phase, off;
+
+	*off_out = 0;
+	*count_out = 0;
+	for (phase = from; phase < from + size; phase += align) {
+		uint64_t done = phase; /* nothing before this is looked at again */
+
+		/* A run of min records has one at every min-th place: look only there. */
+		for (off = phase; off + size <= end; off += step) {
+			uint64_t a = off, b = off;
+
+			if (off < done || !is(img, off))
+				continue;
+			while (a > done && is(img, a - size))
+				a -= size;
+			while (b + size <= end && is(img, b))
+				b += size;
+			done = b;
+			if ((b - a) / size >= min && (b - a) / size > *count_out) {
+				*count_out = (uint32_t)((b - a) / size);
+				*off_out = a;
+			}
+		}
+	}
+}
+
 static void scan(struct rv_image *img, struct rv_table *t, uint32_t size, uint32_t align,
 		 bool (*is)(const struct rv_image *img, uint64_t off))
 {
 	/* Tables are data: begin behind .text, at a multiple of all alignments. */
-	uint64_t from = (img->text_va + img->text_len - img->info.link_base + 7) & ~7ull;
-	uint64_t best = 0, phase, off, end = img->info.flat_size;
-	uint32_t best_n = 0;
+	uint64_t from = (img->text_va + img->text_len - img->info.link_base + 7) & ~7ull, best;
+	uint32_t best_n;
 
-	for (phase = 0; phase < size; phase += align) {
-		uint32_t run = 0;
-
-		for (off = from + phase; off + size <= end; off += size) {
-			run = is(img, off) ? run + 1 : 0;
-			if (run > best_n) {
-				best_n = run;
-				best = off + size - (uint64_t)run * size;
-			}
-		}
-	}
+	rv_run_find(img, from, size, align, RUN_MIN, is, &best, &best_n);
 	if (best_n < RUN_MIN) {
 		snprintf(t->reason, sizeof(t->reason),
 			 "no symbol, and no run of %d or more such entries", RUN_MIN);
