@@ -331,6 +331,11 @@ class Host:
                 termios.tcsetattr(0, termios.TCSADRAIN, old_attr)
             os.close(wake_r)
             os.close(wake_w)
+        while tty_sock in sources and select.select([tty_sock], [], [], 0)[0]:
+            data = _recv(tty_sock)
+            if not data:
+                break
+            write_all(1, data)
         return self.status
 
     def last_words(self, lines=15):

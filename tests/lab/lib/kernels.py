@@ -41,7 +41,7 @@ def _release_key(release):
     return [int(n) for n in re.findall(r"\d+", release)]
 
 
-class _Mirror:
+class Mirror:
     """One apt session; the package lists are read at most once more if they look stale."""
 
     def __init__(self):
@@ -149,7 +149,7 @@ class Kernel:
         return os.path.join(cache_dir("kernels"), "%s-%s" % (release, self.suffix))
 
     def _fetch(self, release, version):
-        mirror = _Mirror()
+        mirror = Mirror()
         deb_arch = DEB_ARCH[self.arch]
 
         def names(rel):
@@ -217,7 +217,7 @@ def single_package(package, arch):
     if not manifest.load():
         with locked("fetch"):
             if not manifest.load():
-                mirror = _Mirror()
+                mirror = Mirror()
                 found = mirror.find([package], DEB_ARCH[arch])
                 if not found:
                     raise LabError("the mirror has no package %s for %s" % (package, arch))
