@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define WEAK __attribute__((weak))
-#define MAX  256
+#define MAX  1024
 
 struct range {
 	uint64_t base, len;
