@@ -23,7 +23,7 @@
 
 bool rv_arm64_is(const uint8_t *file, size_t len)
 {
-	uint32_t magic;
+	uint32_t magic = 0;
 
 	return rv_get(file, len, IMAGE_MAGIC_OFF, &magic, sizeof(magic)) && magic == IMAGE_MAGIC &&
 	       len >= HEADER_SIZE;
