@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * arch.h: the complete list of what depends on the machine. Neutral code calls
- * these and asks no further.
+ * arch.h: the complete list of what depends on the machine while a guest runs. Neutral
+ * code calls these and asks no further. (What doctor asks of the machine is in caps.h
+ * and proof.h.)
  */
 #ifndef RV_VMM_ARCH_H
 #define RV_VMM_ARCH_H

@@ -2,6 +2,7 @@
 /* vm.c: the boot story of one VM in order, and its end. */
 #include "vm.h"
 #include "arch.h"
+#include "caps.h"
 #include "enforce/gate.h"
 #include "enforce/memprot.h"
 #include "enforce/seal.h"
@@ -97,7 +98,8 @@ void rv_dev_guest_bad(struct rv_vm *vm, const char *who, const char *fmt, ...)
 
 static int open_kvm(struct rv_vm *vm, struct rv_err *err)
 {
-	int version;
+	struct rv_caps caps;
+	int rc;
 
 	vm->kvm = open("/dev/kvm", O_RDWR | O_CLOEXEC);
 	if (vm->kvm < 0) {
@@ -107,10 +109,11 @@ static int open_kvm(struct rv_vm *vm, struct rv_err *err)
 
 		return rv_err_os(err, "kvm", "open /dev/kvm%s", hint);
 	}
-	version = ioctl(vm->kvm, KVM_GET_API_VERSION, 0);
-	if (version != KVM_API_VERSION)
-		return rv_err_set(err, RV_EUNSUPPORTED, "kvm", "API version %d, expected %d",
-				  version, KVM_API_VERSION);
+	rc = rv_caps_probe(vm->kvm, &caps, err);
+	if (!rc)
+		rc = rv_caps_require(&caps, err);
+	if (rc)
+		return rc;
 	vm->fd = ioctl(vm->kvm, KVM_CREATE_VM, 0UL);
 	if (vm->fd < 0)
 		return rv_err_os(err, "kvm", "create a VM");
@@ -434,7 +437,9 @@ int rv_vm_run(const struct rv_run_options *opt, const struct rv_policy *policy)
 	vm->mem.fd = -1;
 	snprintf(vm->name, sizeof(vm->name), "%s",
 		 opt->name ? opt->name : policy->name[0] ? policy->name : "vm");
-	snprintf(vm->cmdline, sizeof(vm->cmdline), "%s", opt->append ? opt->append : "");
+	/* There is no PCI bus; a kernel that is not told looks for one, and complains. */
+	snprintf(vm->cmdline, sizeof(vm->cmdline), "%s%s", opt->append ? opt->append : "",
+		 opt->append && strstr(opt->append, "pci=") ? "" : " pci=off");
 	pthread_mutex_init(&vm->end_lock, NULL);
 	pthread_cond_init(&vm->end_cond, NULL);
 	pthread_mutex_init(&vm->park.lock, NULL);

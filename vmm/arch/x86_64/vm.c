@@ -111,6 +111,29 @@ static int set_lapic(struct rv_vcpu *v, struct rv_err *err)
 	return 0;
 }
 
+/*
+ * XCR0 starts with every feature that the vcpu has. Linux sets it by itself in any case;
+ * a host CPU that does not intercept XSETBV (an emulated one) would leave KVM with the
+ * reset value, and CPUID 0DH with sizes that contradict the registers.
+ */
+static int set_xcr0(struct rv_vm *vm, struct rv_vcpu *v, struct rv_err *err)
+{
+	const struct kvm_cpuid2 *c = vm->arch->cpuid;
+	struct kvm_xcrs x = {.nr_xcrs = 1};
+
+	for (uint32_t i = 0; i < c->nent; i++)
+		if (c->entries[i].function == 0xd && c->entries[i].index == 0)
+			x.xcrs[0].value = (uint64_t)c->entries[i].edx << 32 | c->entries[i].eax;
+	/* Tile state needs the host's leave (ARCH_REQ_XCOMP_GUEST_PERM), not asked for. */
+	x.xcrs[0].value &= ~(3ull << 17);
+	if (!x.xcrs[0].value || ioctl(vm->kvm, KVM_CHECK_EXTENSION, KVM_CAP_XCRS) <= 0)
+		return 0;
+	if (ioctl(v->fd, KVM_SET_XCRS, &x))
+		return rv_err_os(err, "x86", "set XCR0 of vcpu %u to 0x%llx", v->index,
+				 (unsigned long long)x.xcrs[0].value);
+	return 0;
+}
+
 int rv_arch_vcpu_init(struct rv_vm *vm, struct rv_vcpu *v, struct rv_err *err)
 {
 	int rc = rv_x86_cpuid_set(vm, v, err);
@@ -119,6 +142,8 @@ int rv_arch_vcpu_init(struct rv_vm *vm, struct rv_vcpu *v, struct rv_err *err)
 		rc = set_msrs(v, err);
 	if (!rc)
 		rc = set_lapic(v, err);
+	if (!rc)
+		rc = set_xcr0(vm, v, err);
 	return rc;
 }
 
