@@ -304,7 +304,7 @@ static void flipped(void **state)
 	(void)state;
 	for (size_t i = 0; i < FORMS; i++) {
 		build(&f, i, AT);
-		for (int n = 0; n < 2000; n++) {
+		for (int n = 0; n < 1000; n++) {
 			size_t at = AT + next_random(&x) % (f.end - AT);
 			uint8_t old = f.mem[at];
 
