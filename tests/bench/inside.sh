@@ -11,7 +11,7 @@
 who=$1 kernel=$2 initrd=$3
 cat "$kernel" "$initrd" >/dev/null # in the page cache for everybody
 echo never >/sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null
-args="console=ttyS0 quiet panic=-1 rv.test=idle"
+args="console=ttyS0 quiet panic=-1 rv.test=boot rv.end=hold"
 out=/tmp/bench.out
 now() { cut -d' ' -f1 /proc/uptime | tr -d .; } # hundredths of a second
 
