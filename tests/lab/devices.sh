@@ -46,4 +46,8 @@ mknod "$root/dev/console" c 5 1 2>/dev/null || :
 set -- --put "$kernel:vmlinuz" --put "$tmp/devices.cpio:devices.cpio" --put "$tmp/peer:/usr/local/bin/peer" \
 	--put "$ravelin:devices-ravelin" --put "$here/devices/inside.sh:inside.sh"
 if command -v passt >/dev/null; then set -- "$@" --put "$(readlink -f "$(command -v passt)"):/usr/local/bin/passt"; fi
-exec "$here/lab" run --quiet --timeout 500 "$@" -- "chmod 755 /usr/local/bin/* inside.sh devices-ravelin; ./inside.sh ./devices-ravelin $cpus"
+# passt wants a root that pivot_root() can leave and that is not a chroot, for its own sandbox;
+# the initial RAM file system is neither, a bind mount of it moved over it is both.
+exec "$here/lab" run --quiet --timeout 500 "$@" -- "chmod 755 /usr/local/bin/* inside.sh devices-ravelin
+	here=\$(pwd); mkdir -p /mnt/root; mount --rbind / /mnt/root; cd /mnt/root; mount --move . /
+	exec chroot . sh -c \"cd \$here; exec ./inside.sh ./devices-ravelin $cpus\""

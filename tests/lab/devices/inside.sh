@@ -14,8 +14,8 @@ mkdir $t/www; head -c 2000000 /dev/urandom >$t/www/blob
 sum=$(sha256sum <$t/a | cut -c1-64) blob=$(sha256sum <$t/www/blob | cut -c1-64)
 peer uecho $t/v_5000 2 2>$t/uecho.err &
 tunctl -t tap9 >/dev/null 2>&1 || ip tuntap add tap9 mode tap 2>/dev/null
-ip addr add 10.0.9.1/24 dev tap9 && ip link set tap9 up && ip route add default dev tap9 2>/dev/null
-httpd -p 10.0.9.1:80 -h $t/www
+ip addr add 10.0.9.1/24 dev tap9 && ip link set tap9 up && ip route add default via 10.0.9.2 dev tap9 2>/dev/null
+httpd -p 80 -h $t/www
 net=
 if command -v passt >/dev/null; then net="--net user"; fi
 
