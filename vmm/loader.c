@@ -14,7 +14,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +36,22 @@ uint64_t rv_random_below(uint64_t n)
 			;
 	} while (v > limit);
 	return v % n;
+}
+
+/* log2(n), n > 0, to better than 1e-6. libm would cost the monitor 330 KiB for this. */
+static double log2_of(uint64_t n)
+{
+	int e = 63 - __builtin_clzll(n);
+	double m = (double)n / (double)(1ull << e), bits = e;
+
+	for (double digit = 0.5; digit > 1e-7; digit /= 2) {
+		m *= m;
+		if (m >= 2) {
+			m /= 2;
+			bits += digit;
+		}
+	}
+	return bits;
 }
 
 static uint64_t now_us(void)
@@ -141,7 +156,7 @@ static int place(struct rv_vm *vm, struct rv_boot_plan *p)
 		return 0;
 	}
 	pick = rv_random_below(total);
-	p->place_bits_phys = log2((double)total);
+	p->place_bits_phys = log2_of(total);
 	for (uint32_t i = 0; i < n; i++) {
 		if (pick < w[i].slots) {
 			p->phys_base = w[i].first + pick * pl.phys_align;
@@ -150,7 +165,7 @@ static int place(struct rv_vm *vm, struct rv_boot_plan *p)
 		pick -= w[i].slots;
 	}
 	p->virt_delta = rv_random_below(pl.virt_slots) * pl.virt_align;
-	p->place_bits_virt = log2((double)pl.virt_slots);
+	p->place_bits_virt = log2_of(pl.virt_slots);
 	p->placed = true;
 	return 0;
 }
