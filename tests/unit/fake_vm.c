@@ -56,12 +56,23 @@ struct rv_vm *rv_fake_vm_new(void)
 	return vm;
 }
 
-void rv_fake_vm_free(struct rv_vm *vm)
+void rv_fake_vm_clear(struct rv_vm *vm)
 {
 	while (vm->ndevs) {
 		vm->ndevs--;
 		vm->devs[vm->ndevs].destroy(vm->devs[vm->ndevs].dev);
 	}
+	memset(vm->ram, 0, RV_FAKE_SIZE);
+	memset(vm->line, 0, sizeof(vm->line));
+	memset(vm->edges, 0, sizeof(vm->edges));
+	vm->nmmio = vm->npio = vm->nslots = 0;
+	vm->prot = vm->prot_len = 0;
+	vm->refused = vm->bad = 0;
+}
+
+void rv_fake_vm_free(struct rv_vm *vm)
+{
+	rv_fake_vm_clear(vm);
 	close(vm->ep);
 	free(vm->ram);
 	free(vm);

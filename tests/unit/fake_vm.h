@@ -15,7 +15,8 @@
 #define RV_FAKE_SIZE (1u << 20)
 
 struct rv_vm *rv_fake_vm_new(void);
-void rv_fake_vm_free(struct rv_vm *vm); /* destroys the devices, newest first */
+void rv_fake_vm_free(struct rv_vm *vm);	 /* destroys the devices, newest first */
+void rv_fake_vm_clear(struct rv_vm *vm); /* as new again, cheaper than a new one */
 
 uint8_t *rv_fake_ram(struct rv_vm *vm, uint64_t gpa);
 void rv_fake_protect(struct rv_vm *vm, uint64_t gpa, uint64_t len);
