@@ -5,6 +5,8 @@
 #include "dev/unixsock.h"
 
 #include <fcntl.h>
+#include <pty.h>
+#include <signal.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,6 +14,8 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -240,13 +244,65 @@ static void test_stale_socket(void **state)
 	assert_int_equal(rv_chardev_open(vm, option, &d, &err), RV_EBUSY);
 }
 
+/* On a terminal of its own: keys, the escape, and the mode it leaves behind. */
+static int stdio_child(void)
+{
+	struct rv_chardev *c;
+	struct termios t;
+
+	if (rv_chardev_open(vm, "stdio", &c, NULL))
+		return 1;
+	rv_chardev_on_input(c, take, NULL);
+	if (tcgetattr(0, &t) || (t.c_lflag & (ICANON | ECHO | ISIG)))
+		return 2;
+	rv_chardev_write(c, "ready", 5);
+	/* SIGTERM of the escape key ends this; the loop is for when it does not come */
+	for (int i = 0; i < 500; i++) {
+		rv_fake_io_run(vm, 10);
+		if (got_len == 5 && memcmp(got, "ab\3\1z", 5))
+			return 3;
+	}
+	return 4;
+}
+
+static void test_stdio(void **state)
+{
+	struct termios before, after;
+	int master, slave, status;
+	char buf[64] = "";
+	pid_t pid;
+
+	(void)state;
+	if (openpty(&master, &slave, NULL, NULL, NULL))
+		skip();
+	assert_int_equal(tcgetattr(slave, &before), 0);
+	pid = fork();
+	if (!pid) {
+		setsid();
+		dup2(slave, 0);
+		dup2(slave, 1);
+		_exit(stdio_child());
+	}
+	assert_true(read(master, buf, sizeof(buf)) == 5);
+	assert_int_equal(write(master, "ab\3\1\1z\1x", 8), 8);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGTERM);
+	assert_int_equal(tcgetattr(slave, &after), 0);
+	assert_int_equal(before.c_lflag, after.c_lflag);
+	assert_int_equal(before.c_iflag, after.c_iflag);
+	assert_int_equal(before.c_oflag, after.c_oflag);
+	close(master);
+	close(slave);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_options),       T(test_file), T(test_unix),	   T(test_slow_reader),
-		T(test_slow_consumer), T(test_pty),  T(test_stale_socket),
+		T(test_slow_consumer), T(test_pty),  T(test_stale_socket), T(test_stdio),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

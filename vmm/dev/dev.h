@@ -88,8 +88,8 @@ void rv_io_del(struct rv_vm *vm, int fd);
 struct rv_virtio_slot {
 	rv_gpa base;
 	uint32_t gsi;
-	uint32_t index;	  /* 0, 1, ...; _UID in ACPI */
-	char name[24];	  /* "virtio-blk0" */
+	uint32_t index; /* 0, 1, ...; _UID in ACPI */
+	char name[24];	/* "virtio-blk0" */
 };
 #define RV_VIRTIO_MMIO_LEN 0x200u
 #define RV_VIRTIO_MAX	   16u
