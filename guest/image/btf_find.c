@@ -56,7 +56,7 @@ void rv_btf_find(struct rv_image *img, const struct rv_symbol_want *w)
 	const struct section *s = rv_image_section(img, ".BTF");
 
 	snprintf(img->info.btf_reason, sizeof(img->info.btf_reason),
-		 "none: built without CONFIG_DEBUG_INFO_BTF");
+		 "built without CONFIG_DEBUG_INFO_BTF");
 	if (w[N_BTF_START].count)
 		take(img, w[N_BTF_START].va);
 	else if (s)

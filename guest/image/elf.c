@@ -16,6 +16,10 @@
 /* Virtual and physical size that x86 maps for the kernel image (KERNEL_IMAGE_SIZE). */
 #define SPAN_MAX (1ull << 30)
 
+/* Kernels are linked at the top: x86 in the last 2 GiB, arm64 in the upper half. */
+#define LINK_LOW_X86   0xffffffff80000000ull
+#define LINK_LOW_ARM64 0xff80000000000000ull
+
 /* Room between segments, beyond the bytes that are in the file. */
 #define GAPS_MAX (64ull << 20)
 
@@ -231,6 +235,11 @@ int rv_elf_parse(struct rv_image *img, uint8_t **buf, size_t len, struct rv_err 
 	rc = segments_read(img, &l, *buf, len, err);
 	if (rc)
 		return rc;
+	if (img->info.link_base <
+	    (img->info.arch == RV_ARCH_X86_64 ? LINK_LOW_X86 : LINK_LOW_ARM64))
+		return rv_err_at(err, RV_EUNSUPPORTED, 0, "elf",
+				 "linked at 0x%llx: a program, not a kernel",
+				 (unsigned long long)img->info.link_base);
 	sections_read(img, &l, *buf, len);
 	img->info.flat_size = l.flat_size;
 	img->info.mem_size = l.mem_size;

@@ -68,7 +68,26 @@ struct rv_image_info {
 	uint64_t unpack_ns, read_ns;
 };
 
-/* Named places and tables; name strings are static. */
+/*
+ * Named places and tables. The sites of x86_64:
+ *   mark_rodata_ro         the call in kernel_init
+ *   text_poke_memcpy       its tail jump to memcpy
+ *   text_poke_memcpy_call  the call of it, through a pointer, in __text_poke. Where that
+ *                          is a call of a retpoline thunk, alternatives may shorten it to
+ *                          "call *%reg" and NOPs, or "lfence; call *%reg": on such a CPU
+ *                          the return address is below va + len, and above va
+ *   syscall64, syscall32_fast, sysenter32, int80
+ *                          the calls of the C handlers in the entry code
+ *   module_alloc, module_alloc_fallback
+ *                          the calls of __vmalloc_node_range
+ *   fortify_panic, fortify_report
+ *                          the functions' first instructions
+ * and of arm64: mark_rodata_ro, module_alloc*, fortify_* likewise;
+ *   syscall64, syscall32   the calls of el0t_64_sync_handler and el0t_32_sync_handler
+ *   insn_write             the first instruction of __aarch64_insn_write
+ *   insn_write_nofault     its call of copy_to_kernel_nofault
+ *   text_poke              the first instruction of __text_poke (v6.9 on)
+ */
 struct rv_site {
 	char name[32];	     /* "mark_rodata_ro", "text_poke_memcpy", "do_syscall_64", ... */
 	bool found;

@@ -201,6 +201,9 @@ static void bad_headers(void **state)
 	elf.p[4] = 1;
 	expect_error(elf.p, elf.len, RV_EUNSUPPORTED, "64-bit little endian");
 	elf.p[4] = 2;
+	elf.p[64 + 16 + 7] = 0; /* top byte of the first segment's address */
+	expect_error(elf.p, elf.len, RV_EUNSUPPORTED, "not a kernel");
+	elf.p[64 + 16 + 7] = 0xff;
 	elf.p[18] = 8;
 	expect_error(elf.p, elf.len, RV_EUNSUPPORTED, "machine 8");
 	free(bz.p);
