@@ -42,26 +42,26 @@ struct rv_image_info {
 	enum rv_image_format format;
 	enum rv_payload payload;
 	enum rv_arch arch;
-	char banner[256];	/* "Linux version 6.1.0-..."; "" where none was found */
-	uint64_t link_base;	/* va of flat offset 0 (_text) */
-	uint64_t flat_size;	/* bytes from link_base to the end of file-backed data */
-	uint64_t mem_size;	/* bytes from link_base to _end, bss included */
-	uint64_t entry;		/* x86: e_entry as in the ELF (physical); arm64: 0 */
-	uint64_t phys_base;	/* x86: physical link address of flat offset 0 (0x1000000) */
-	bool has_relocs;	/* relocation tables are present and valid */
-	uint32_t relocs[3];	/* counts: x86 32-bit, inverse 32-bit, 64-bit; arm64 [2] = RELATIVE */
+	char banner[256];   /* "Linux version 6.1.0-..."; "" where none was found */
+	uint64_t link_base; /* va of flat offset 0 (_text) */
+	uint64_t flat_size; /* bytes from link_base to the end of file-backed data */
+	uint64_t mem_size;  /* bytes from link_base to _end, bss included */
+	uint64_t entry;	    /* x86: e_entry as in the ELF (physical); arm64: 0 */
+	uint64_t phys_base; /* x86: physical link address of flat offset 0 (0x1000000) */
+	bool has_relocs;    /* relocation tables are present and valid */
+	uint32_t relocs[3]; /* counts: x86 32-bit, inverse 32-bit, 64-bit; arm64 [2] = RELATIVE */
 	/* bzImage only: the setup header, bytes from 0x1f1, copied. */
 	uint8_t setup_hdr[256];
 	uint32_t setup_hdr_len;
 	uint16_t boot_protocol; /* 0x020f = 2.15 */
 	uint32_t init_size;
 	uint64_t pref_address;
-	uint32_t cmdline_size;	/* longest command line, without the NUL */
+	uint32_t cmdline_size; /* longest command line, without the NUL */
 	uint32_t initrd_addr_max;
 	uint16_t xloadflags;
 	/* arm64 Image only: the header's fields. */
 	uint64_t text_offset, arm64_flags;
-	uint32_t btf_types;	  /* 0 where there is no BTF, and why */
+	uint32_t btf_types; /* 0 where there is no BTF, and why */
 	char btf_reason[120];
 	char symbols_reason[120]; /* why there is no kallsyms; "" where there is */
 	/* What opening took, in nanoseconds: decompression, and everything else. */
@@ -89,11 +89,11 @@ struct rv_image_info {
  *   text_poke              the first instruction of __text_poke (v6.9 on)
  */
 struct rv_site {
-	char name[32];	     /* "mark_rodata_ro", "text_poke_memcpy", "do_syscall_64", ... */
+	char name[32]; /* "mark_rodata_ro", "text_poke_memcpy", "do_syscall_64", ... */
 	bool found;
-	uint64_t va;	     /* of the instruction */
-	uint64_t target;     /* va that the call or jump goes to; 0 where none */
-	uint8_t bytes[16];   /* the original instruction */
+	uint64_t va;	   /* of the instruction */
+	uint64_t target;   /* va that the call or jump goes to; 0 where none */
+	uint8_t bytes[16]; /* the original instruction */
 	uint8_t len;
 	char symbol[64];     /* function that holds it */
 	uint32_t symbol_off; /* offset in that function */
@@ -111,7 +111,8 @@ struct rv_table {
 
 /* A protection of ravelin and whether this kernel can carry it. */
 struct rv_protection {
-	char name[24]; /* "placement-base", "placement-modules", "seal", "kstack", "fortify-report" */
+	char name[24]; /* "placement-base", "placement-modules", "seal", "kstack", "fortify-report"
+			*/
 	bool supported;
 	char site[96];	  /* "kernel_init+0x42, text_poke_memcpy+0x5" */
 	char reason[160]; /* what is missing; "" when supported */
@@ -124,9 +125,9 @@ struct rv_padding {
 	uint64_t len; /* bytes */
 	/* x86 with ORC: the terminator entry that covers the run. */
 	bool has_orc;
-	uint64_t orc_va;     /* va of its 6-byte orc_entry */
-	uint8_t orc_old[6];  /* as in the image */
-	uint8_t orc_new[6];  /* rbp frame, type call, in this kernel's own layout */
+	uint64_t orc_va;    /* va of its 6-byte orc_entry */
+	uint8_t orc_old[6]; /* as in the image */
+	uint8_t orc_new[6]; /* rbp frame, type call, in this kernel's own layout */
 	char reason[120];
 };
 

@@ -89,8 +89,8 @@ int rv_kallsyms_nearest(const struct rv_kallsyms *k, uint64_t va, struct rv_symb
 			uint64_t *off_out, struct rv_err *err) RV_MUST_CHECK;
 
 /* Call fn for every symbol in table order until it returns non-zero, which is returned. */
-int rv_kallsyms_each(const struct rv_kallsyms *k,
-		     int (*fn)(const struct rv_symbol *s, void *arg), void *arg);
+int rv_kallsyms_each(const struct rv_kallsyms *k, int (*fn)(const struct rv_symbol *s, void *arg),
+		     void *arg);
 
 /*
  * Many names in one pass over the table, which costs about as much as one lookup
