@@ -34,7 +34,9 @@ static void on_kick(int sig)
 static void kick(struct rv_vcpu *v)
 {
 	__atomic_store_n(&v->run->immediate_exit, 1, __ATOMIC_SEQ_CST);
-	if (v->started)
+	/* A thread that is gone needs no kick, and once joined it must not get one: its
+	 * handle is free memory. Every caller holds the park lock. */
+	if (v->started && !v->gone)
 		pthread_kill(v->thread, KICK_SIGNAL);
 }
 
@@ -254,7 +256,7 @@ static void *vcpu_thread(void *arg)
 	while (may_enter(vm, v))
 		run_once(vm, v);
 	pthread_mutex_lock(&vm->park.lock);
-	v->parked = true; /* for good */
+	v->parked = v->gone = true; /* for good */
 	pthread_cond_broadcast(&vm->park.cond);
 	pthread_mutex_unlock(&vm->park.lock);
 	return NULL;

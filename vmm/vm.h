@@ -138,7 +138,7 @@ struct rv_vcpu {
 	struct kvm_run *run;
 	pthread_t thread;
 	bool started;
-	bool parked;		/* under park lock */
+	bool parked, gone;	/* under park lock */
 	_Atomic uint64_t exits; /* all KVM_RUN returns */
 	_Atomic bool in_guest;
 	/* watchdog's notes; its thread only */
