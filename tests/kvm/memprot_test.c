@@ -139,6 +139,7 @@ enum {
 	F_SKIP_OPEN = 64, /* never lands anywhere protected: a control */
 	F_MATCH = 128,	  /* rdx:rax is what lies there: the comparison succeeds */
 	F_MATCH32 = 256,
+	F_CX16 = 2048,
 	F_LOOSE = 1024, /* TCG loses the flags of a locked operation across pages when stepped */
 	F_FRAME = 512,	/* stores its own stack address, 24 below the base */
 };
@@ -187,7 +188,7 @@ static const struct insn insns[] = {
 	{"lock-cmpxchg", "f0480fb117", P1 + 0x100, 0, F_MATCH, 1, 0},
 	{"cmpxchg-unequal", "480fb113", P1 + 0x100, 0, 0, 1, 0},
 	{"cmpxchg8b", "0fc70f", P1 + 0x100, 0, F_MATCH32, 1, 0},
-	{"lock-cmpxchg16b", "f0480fc70f", P1 + 0x100, 0, F_MATCH, 1, 0},
+	{"lock-cmpxchg16b", "f0480fc70f", P1 + 0x100, 0, F_MATCH | F_CX16, 1, 0},
 	{"bts-imm", "480fba2b05", P1 + 0x100, 0, 0, 1, 0},
 	{"bts-reg-into", "480fab0b", P1 - 0x100, 0x100 * 8 + 3, 0, 1, 0},
 	{"btc-reg-negative", "480fbb0b", P3 + 0x100, (uint32_t)(-0x180 * 8), 0, 0, 1},
@@ -260,7 +261,7 @@ static struct {
 	struct kvm_regs start, ref_end;
 	uint8_t before[WLEN], ref[WLEN];
 	uint64_t insn_rip, end_rip;
-	bool running, avx, avx512, xsave, dead;
+	bool running, avx, avx512, xsave, cx16, dead;
 	uint8_t data;
 } t;
 
@@ -290,7 +291,7 @@ static bool usable(const struct insn *in)
 	if (t.only && strcmp(t.only, in->name))
 		return false;
 	return !((in->flags & F_AVX && !t.avx) || (in->flags & F_AVX512 && !t.avx512) ||
-		 (in->flags & F_XSAVE && !t.xsave));
+		 (in->flags & F_XSAVE && !t.xsave) || (in->flags & F_CX16 && !t.cx16));
 }
 
 static void load_case(struct rv_vcpu *v, const struct insn *in)
@@ -678,10 +679,12 @@ static void features(void)
 	for (uint32_t i = 0; i < c->nent; i++) {
 		const struct kvm_cpuid_entry2 *e = &c->entries[i];
 
-		if (e->function == 1)
+		if (e->function == 1) {
 			t.xsave = e->ecx >> 26 & 1;
-		else if (e->function == 0xd && e->index == 0)
+			t.cx16 = e->ecx >> 13 & 1;
+		} else if (e->function == 0xd && e->index == 0) {
 			xcr0 = e->eax;
+		}
 	}
 	t.avx = t.xsave && (xcr0 & 4);
 	t.avx512 = t.avx && (xcr0 & 0xe0) == 0xe0;
@@ -764,7 +767,7 @@ static const char *run(uint32_t n, uint64_t rip, uint32_t seconds)
 	for (uint32_t i = 0; i < n; i++) {
 		struct rv_vcpu *v = &vm.vcpu[i];
 
-		v->parked = v->started = false;
+		v->parked = v->started = v->gone = false;
 		v->run->immediate_exit = 0;
 		if (!start_state(v, rip))
 			return "cannot set the first registers";
