@@ -152,7 +152,7 @@ static int page_tables(struct rv_vm *vm, struct rv_err *err)
 	if (last >= 512)
 		return rv_err_at(err, RV_EUNSUPPORTED, vm->plan->phys_base, "boot",
 				 "the kernel lies above 512 GiB");
-	for (uint64_t g = 0; g <= last; g++) {
+	for (uint64_t g = 0; g < 4 || g <= last; g++) {
 		uint64_t *pd = t + used * 512;
 
 		if (g >= 4 && g < first)
