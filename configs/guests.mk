@@ -3,21 +3,8 @@
 # The kernels come from Debian packages and are fetched into a cache on first use.
 
 LAB := tests/lab
-CASES ?= .
-BOOTS ?= 50
-DURATION ?= 10m
-
-.PHONY: guests lab demo soak
+.PHONY: guests
 guests:
 	@for v in 6.1 6.12; do \
 		h=$$($(LAB)/lab kernel-path --version $$v --headers) && $(LAB)/guests/build $$h || exit 1; \
 	done
-
-lab: $(BIN)
-	@$(LAB)/run-cases --filter '$(CASES)'
-
-demo: $(BIN)
-	@$(LAB)/demo
-
-soak: $(BIN)
-	@$(LAB)/soak --boots $(BOOTS) --duration $(DURATION)
