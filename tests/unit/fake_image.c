@@ -380,8 +380,8 @@ struct fake_buf fake_x86_kernel(int orc_type)
 
 /* --- an arm64 Image --------------------------------------------------------------------- */
 
-#define ARM64_FLAT 0x20000u
-#define ARM64_RELA 0x18000u
+#define ARM64_FLAT 0xd000u
+#define ARM64_RELA 0xb000u
 
 static void bl(uint8_t *flat, uint32_t at, uint32_t to)
 {
@@ -433,9 +433,9 @@ struct fake_buf fake_arm64_kernel(void)
 	for (i = 0; i < n; i++)
 		syms[i] = (struct fake_sym){at[i].name, 'T', FAKE_ARM64_BASE + at[i].off};
 	n = fake_syms_fill(syms, n, 300, FAKE_ARM64_BASE + 0x7000, names);
-	fake_kallsyms(b.p, b.len, 0xa000, FAKE_ARM64_BASE, syms, n, &o, &l);
+	fake_kallsyms(b.p, b.len, 0x7000, FAKE_ARM64_BASE, syms, n, &o, &l);
 	for (i = 0; i < 300; i++) {
-		Elf64_Rela r = {FAKE_ARM64_BASE + 0x14000 + 8ull * i, R_AARCH64_RELATIVE,
+		Elf64_Rela r = {FAKE_ARM64_BASE + 0xa000 + 8ull * i, R_AARCH64_RELATIVE,
 				(int64_t)(FAKE_ARM64_BASE + 0x1000 + 4ull * i)};
 
 		/* The last one is the base of kallsyms, as the linker would have it. */

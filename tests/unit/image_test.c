@@ -394,7 +394,7 @@ static void arm64_image(void **state)
 	assert_int_equal(rv_image_load(img, dst, i->mem_size, &err), 0);
 	assert_memory_equal(dst, k.p, k.len);
 	assert_int_equal(rv_image_relocate(img, dst, i->mem_size, 0x200000, &err), 0);
-	memcpy(&v, dst + 0x14008, 8);
+	memcpy(&v, dst + 0xa008, 8);
 	assert_true(v == FAKE_ARM64_BASE + 0x1004 + 0x200000);
 	rv_image_close(img);
 	free(dst);
@@ -412,15 +412,15 @@ static void arm64_damaged(void **state)
 	k.p[0x18] = 0xb;
 	expect_error(k.p, k.len, RV_EUNSUPPORTED, "big-endian");
 	k.p[0x18] = 0xa;
-	k.p[0x14006] = 1; /* a field that is neither 0 nor its addend */
+	k.p[0xa006] = 1; /* a field that is neither 0 nor its addend */
 	expect_error(k.p, k.len, RV_EBADDATA, "link addresses");
-	k.p[0x14006] = 0;
+	k.p[0xa006] = 0;
 	for (int n = 0; n < 600; n++) {
 		size_t at;
 		uint8_t old;
 
 		x = x * 1664525 + 1013904223;
-		at = (n & 1 ? 0x18000 + (x >> 8) % 0x1c20 : (x >> 8) % k.len) % k.len;
+		at = (n & 1 ? 0xb000 + (x >> 8) % 0x1c20 : (x >> 8) % k.len) % k.len;
 		old = k.p[at];
 		k.p[at] ^= (uint8_t)(1u << (x >> 29));
 		if (rv_image_parse(k.p, k.len, &img, &err) == 0)
