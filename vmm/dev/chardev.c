@@ -14,7 +14,8 @@
  * its buffer needs no lock; a consumer that was full wakes that thread with an eventfd.
  *
  * Limits: a client that connects sees nothing of what was written before; a second
- * client is turned away.
+ * client is turned away; file:PATH on a slow file system makes the writer wait for the
+ * host's page cache (a plain file has no way not to).
  */
 #include "dev.h"
 #include "tty.h"
