@@ -3,8 +3,8 @@
  * padding.c: the largest run of unused bytes inside .text, and what unwinds there.
  *
  * x86: .entry.text is aligned to 2 MiB so that page-table isolation can clone it
- * (commit "x86/entry: Align entry text section to PMD boundary", v5.0), which leaves up
- * to 2 MiB of int3 before it. The run behind the entry code lies in the cloned 2 MiB
+ * (arch/x86/kernel/vmlinux.lds.S, pti_clone_entry_text()), which leaves up to 2 MiB of
+ * int3 before it. The run behind the entry code lies in the 2 MiB that are cloned
  * and would be mapped while user code runs, so it is not used. arm64: zeros.
  */
 #include "parts.h"
@@ -73,9 +73,9 @@ static uint64_t orc_ip(const struct rv_image *img, const struct rv_table *ip, ui
 }
 
 /*
- * The type byte of an ordinary call frame in this kernel. The numbers changed in v6.4
- * (commit "x86/unwind/orc: Add ELF section with ORC version identifier" and the
- * ORC_TYPE_* rework before it): CALL was 0 and is 2. Rather than ask for a version,
+ * The type byte of an ordinary call frame in this kernel. The numbers changed between
+ * 6.1 and 6.12 (ORC_TYPE_* in arch/x86/include/asm/orc_types.h): CALL was 0 and is 2.
+ * Rather than ask for a version,
  * look at the entries that this very kernel has for functions with a frame pointer.
  */
 static bool orc_call_type(const uint8_t *orc, uint32_t count, uint8_t *type_out)
