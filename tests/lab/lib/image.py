@@ -16,7 +16,7 @@ import stat
 import subprocess
 import tempfile
 
-from . import kernels
+from . import kernels, sysroot
 from .common import LabError, MULTIARCH, TREE, cache_dir, locked, native_arch, tool
 
 WORKDIR = "/root/ravelin"
@@ -224,8 +224,8 @@ def library_dirs(arch):
     triple = MULTIARCH[arch]
     dirs = ["/lib/" + triple, "/usr/lib/" + triple]
     if arch != native_arch():
-        sysroot = os.environ.get("RAVELIN_SYSROOT") or os.path.join(cache_dir("sysroot"), arch)
-        dirs = [sysroot + d for d in dirs] + dirs + ["/usr/%s/lib" % triple]
+        root = os.environ.get("RAVELIN_SYSROOT") or sysroot.path(arch)
+        dirs = [root + d for d in dirs] + dirs + ["/usr/%s/lib" % triple]
     return dirs
 
 

@@ -88,7 +88,7 @@ class Mirror:
         return max(releases, key=_release_key) if releases else None
 
 
-def _install(folder, mirror, wanted, finish):
+def install(folder, finish):
     """Fills a cache folder completely or not at all."""
     tmp = tempfile.mkdtemp(dir=os.path.dirname(folder), prefix=".new-")
     try:
@@ -185,7 +185,7 @@ class Kernel:
             info.update(package=package, version=version, release=full, sha256=digest,
                         arch=self.arch, flavour=self.flavour, series=self.series)
 
-        _install(self.folder, mirror, found, fill)
+        install(self.folder, fill)
         self.manifest.load()
 
     def path(self, name="vmlinuz"):
@@ -226,7 +226,7 @@ def single_package(package, arch):
                     mirror.unpack(package, DEB_ARCH[arch], found[1], tmp)
                     info.update(package=package, version=found[1], sha256=found[2])
 
-                _install(folder, mirror, found, fill)
+                install(folder, fill)
                 manifest.load()
     return manifest
 
