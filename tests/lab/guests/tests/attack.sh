@@ -3,8 +3,10 @@
 #   rv.attacks=W/T/A,...  just these      rv.set=core|full|aliases|targets|stack
 #   rv.expect=deny        refused by a fault: not landed, an oops that names the culprit
 #   rv.expect=drop        refused by losing the store: not landed, no oops
+#   rv.verbose=1          let the kernel's messages onto the console
 #   rv.expect=land        not refused: landed, and nobody noticed
 expect=$(param expect deny)
+hush
 
 writers=$(echo list >/proc/rv_attack && sed -n 's/^writer \([a-z0-9_]*\)$/\1/p' /proc/rv_attack | grep -vE '^(push|call)$')
 attack_set() {

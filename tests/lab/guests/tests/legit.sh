@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# legit: everything that changes kernel text lawfully, mixed at random for rv.seconds.
+# legit: everything that changes kernel text lawfully, each once, then
+# mixed at random for rv.seconds.
 #   rv.full=1   also traces every function of the kernel (slow under emulation)
 T=/sys/kernel/tracing
 seconds=$(param seconds 30)
-end=$(($(cut -d. -f1 /proc/uptime) + seconds))
 dmesg -c >/dev/null
 
 l_schedstats() { for i in 1 2 3; do echo 1 >/proc/sys/kernel/sched_schedstats; echo 0 >/proc/sys/kernel/sched_schedstats; done; }
@@ -68,6 +68,7 @@ storm=$!
 # each once, then at random until the time is over
 for j in $jobs; do step "legit/$j" "l_$j"; done
 set -- $jobs
+end=$(($(cut -d. -f1 /proc/uptime) + seconds))
 rounds=0
 while [ "$(cut -d. -f1 /proc/uptime)" -lt "$end" ]; do
 	k=$((RANDOM % $#))

@@ -12,12 +12,12 @@ echo 1 >/proc/sys/kernel/sysrq
 echo l >/proc/sysrq-trigger
 sleep 1
 dmesg -c >/tmp/log
-if grep -q entry_SYSCALL_64_after_hwframe /tmp/log && grep -q do_syscall_64 /tmp/log; then
-	if grep -E '\? .*(do_syscall_64|entry_SYSCALL_64)' /tmp/log; then
-		fail stack-sysrq "unreliable lines: $(grep -m1 -E '\? .*(do_syscall|entry_SYSC)' /tmp/log)"
-	else
-		ok stack-sysrq
-	fi
+# A line with "?" is an old value that the unwinder met on its way and did not believe; the
+# chain that it did believe must lead to the entry code.
+grep -v '? ' /tmp/log >/tmp/chain
+if grep -q entry_SYSCALL_64_after_hwframe /tmp/chain && grep -q do_syscall_64 /tmp/chain; then
+	ok stack-sysrq
 else
 	fail stack-sysrq "$(grep -c . /tmp/log) lines, none of the entry code"
+	while read -r line; do info "stack: $line"; done </tmp/log
 fi
