@@ -185,6 +185,9 @@ install: all
 		install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/ravelin/$${f#configs/}; done
 	for f in include/ravelin/*.h; do install -D -m 644 $$f $(DESTDIR)$(PREFIX)/$$f; done
 
+# Objects are worth keeping, however make came to build them.
+.SECONDARY:
+
 .PHONY: clean
 clean:
 	rm -rf $(B)

@@ -172,14 +172,23 @@ static int place(struct rv_vm *vm, struct rv_boot_plan *p)
 
 /* --- the child ------------------------------------------------------------------ */
 
-static uint64_t symbol(const struct rv_image *img, const char *name)
+/* The addresses that the engines need, in one pass over the table. */
+static void copy_symbols(struct rv_boot_plan *p, const struct rv_kallsyms *k)
 {
-	struct rv_symbol s;
+	struct rv_symbol_want w[] = {
+		{.name = "_text"},	      {.name = "_etext"},
+		{.name = "__start_rodata"},   {.name = "__end_rodata"},
+		{.name = "x86_return_thunk"}, {.name = "__x86_return_thunk"},
+	};
 
-	if (!rv_image_kallsyms(img) ||
-	    rv_kallsyms_lookup(rv_image_kallsyms(img), name, &s, NULL))
-		return 0;
-	return s.va;
+	if (rv_kallsyms_resolve(k, w, sizeof(w) / sizeof(w[0]), NULL))
+		return;
+	p->text = w[0].va;
+	p->etext = w[1].va;
+	p->rodata = w[2].va;
+	p->erodata = w[3].va;
+	p->x86_return_thunk_var = w[4].va;
+	p->x86_return_thunk_fn = w[5].va;
 }
 
 static void copy_facts(struct rv_boot_plan *p, const struct rv_image *img)
@@ -200,14 +209,9 @@ static void copy_facts(struct rv_boot_plan *p, const struct rv_image *img)
 	if (rv_image_kallsyms(img)) {
 		p->have_ksym = true;
 		p->ksym = rv_image_kallsyms(img)->lay;
+		copy_symbols(p, rv_image_kallsyms(img));
 	}
 	p->have_btf = rv_image_btf(img, &p->btf_va, &p->btf_size);
-	p->text = symbol(img, "_text");
-	p->etext = symbol(img, "_etext");
-	p->rodata = symbol(img, "__start_rodata");
-	p->erodata = symbol(img, "__end_rodata");
-	p->x86_return_thunk_var = symbol(img, "x86_return_thunk");
-	p->x86_return_thunk_fn = symbol(img, "__x86_return_thunk");
 }
 
 static int load(struct rv_vm *vm, struct rv_boot_plan *p)
