@@ -10,6 +10,7 @@
  */
 #include "vm.h"
 #include "arch.h"
+#include "place.h"
 #include "sandbox.h"
 
 #include <errno.h>
@@ -18,41 +19,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #define MIB (1ull << 20)
-
-uint64_t rv_random_below(uint64_t n)
-{
-	/* Rejection: the last, incomplete run of n values would favour small ones. */
-	uint64_t limit = UINT64_MAX - (UINT64_MAX % n + 1) % n;
-	uint64_t v;
-
-	do {
-		while (getrandom(&v, sizeof(v), 0) != sizeof(v))
-			;
-	} while (v > limit);
-	return v % n;
-}
-
-/* log2(n), n > 0, to better than 1e-6. libm would cost the monitor 330 KiB for this. */
-static double log2_of(uint64_t n)
-{
-	int e = 63 - __builtin_clzll(n);
-	double m = (double)n / (double)(1ull << e), bits = e;
-
-	for (double digit = 0.5; digit > 1e-7; digit /= 2) {
-		m *= m;
-		if (m >= 2) {
-			m /= 2;
-			bits += digit;
-		}
-	}
-	return bits;
-}
 
 static uint64_t now_us(void)
 {
@@ -83,50 +54,22 @@ static bool cmdline_has(const char *cmdline, const char *word)
 
 /* --- placement ---------------------------------------------------------------- */
 
-struct window {
-	uint64_t first, slots;
-};
-
-/* Where the image may start in [lo, hi) without touching the initrd. */
-static void add_windows(const struct rv_vm *vm, uint64_t lo, uint64_t hi, uint64_t need,
-			uint64_t align, struct window *w, uint32_t *n)
-{
-	uint64_t cut[3][2] = {{lo, hi}, {0, 0}};
-	uint32_t ncut = 1;
-	uint64_t ilo = vm->initrd_gpa, ihi = vm->initrd_gpa + vm->initrd_len;
-
-	if (vm->initrd_len && ilo < hi && ihi > lo) {
-		cut[0][1] = ilo;
-		cut[1][0] = ihi;
-		cut[1][1] = hi;
-		ncut = 2;
-	}
-	for (uint32_t i = 0; i < ncut; i++) {
-		uint64_t first = (cut[i][0] + align - 1) / align * align;
-
-		if (first + need < first || first + need > cut[i][1])
-			continue;
-		w[(*n)++] = (struct window){first, (cut[i][1] - need - first) / align + 1};
-	}
-}
-
 static int place(struct rv_vm *vm, struct rv_boot_plan *p)
 {
 	const struct rv_image_info *info = &p->info;
 	uint64_t need = info->init_size > info->mem_size ? info->init_size : info->mem_size;
 	bool nokaslr = cmdline_has(vm->cmdline, "nokaslr");
 	struct rv_arch_place pl;
-	struct window w[4];
-	uint64_t total = 0, pick;
-	uint32_t n = 0;
+	struct rv_windows w = {.n = 0};
+	uint64_t total;
 
 	rv_arch_image_place(info, &pl);
-	add_windows(vm, pl.phys_min, rv_mem_low_end(vm), need, pl.phys_align, w, &n);
+	rv_windows_add(&w, pl.phys_min, rv_mem_low_end(vm), vm->initrd_gpa, vm->initrd_len, need,
+		       pl.phys_align);
 	if (rv_mem_high_end(vm))
-		add_windows(vm, vm->mem.ram[1].gpa.v, rv_mem_high_end(vm), need, pl.phys_align, w,
-			    &n);
-	for (uint32_t i = 0; i < n; i++)
-		total += w[i].slots;
+		rv_windows_add(&w, vm->mem.ram[1].gpa.v, rv_mem_high_end(vm), vm->initrd_gpa,
+			       vm->initrd_len, need, pl.phys_align);
+	total = rv_windows_total(&w);
 	if (!total)
 		return rv_err_set(&p->err, RV_EINVAL, "loader",
 				  "the kernel needs %llu MiB of RAM above %llu MiB beside the "
@@ -134,11 +77,8 @@ static int place(struct rv_vm *vm, struct rv_boot_plan *p)
 				  (unsigned long long)(need / MIB + 1),
 				  (unsigned long long)(pl.phys_min / MIB),
 				  (unsigned long long)(vm->mem.size / MIB));
-	p->phys_base = w[0].first;
-	for (uint32_t i = 0; i < n; i++)
-		if (info->phys_base >= w[i].first &&
-		    info->phys_base < w[i].first + w[i].slots * pl.phys_align)
-			p->phys_base = info->phys_base;
+	p->phys_base = rv_windows_has(&w, info->phys_base, pl.phys_align) ? info->phys_base
+									  : w.w[0].first;
 	if (vm->policy.placement_base == RV_PLACE_OFF)
 		snprintf(p->place_why, sizeof(p->place_why), "policy: placement.base is off");
 	else if (nokaslr)
@@ -155,17 +95,10 @@ static int place(struct rv_vm *vm, struct rv_boot_plan *p)
 					  p->place_why);
 		return 0;
 	}
-	pick = rv_random_below(total);
-	p->place_bits_phys = log2_of(total);
-	for (uint32_t i = 0; i < n; i++) {
-		if (pick < w[i].slots) {
-			p->phys_base = w[i].first + pick * pl.phys_align;
-			break;
-		}
-		pick -= w[i].slots;
-	}
+	p->phys_base = rv_windows_draw(&w, pl.phys_align);
+	p->place_bits_phys = rv_log2(total);
 	p->virt_delta = rv_random_below(pl.virt_slots) * pl.virt_align;
-	p->place_bits_virt = log2_of(pl.virt_slots);
+	p->place_bits_virt = rv_log2(pl.virt_slots);
 	p->placed = true;
 	return 0;
 }

@@ -126,9 +126,6 @@ struct rv_boot_plan {
 int rv_loader_run(struct rv_vm *vm, struct rv_err *err) RV_MUST_CHECK;
 const struct rv_site *rv_plan_site(const struct rv_boot_plan *p, const char *name);
 
-/* Uniform draw from [0, n) by rejection from the host's CSPRNG; n > 0. */
-uint64_t rv_random_below(uint64_t n);
-
 /* --- vcpus and parking (vcpu.c) ----------------------------------------- */
 
 struct rv_vcpu {
@@ -141,6 +138,9 @@ struct rv_vcpu {
 	bool parked, gone;	/* under park lock */
 	_Atomic uint64_t exits; /* all KVM_RUN returns */
 	_Atomic bool in_guest;
+	/* a fault that nothing explains, tried again; the vcpu's thread only */
+	uint64_t stuck_pc, stuck_exits;
+	uint32_t stuck_count;
 	/* watchdog's notes; its thread only */
 	uint64_t seen_exits, seen_digest;
 	uint32_t still;

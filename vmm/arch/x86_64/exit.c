@@ -23,6 +23,9 @@
 #define RFLAGS_TF 0x100u
 /* Retries of one fault that no region explains, before it is evidence of something. */
 #define SPURIOUS_MAX 1000u
+/* And of one instruction in a row, before it is judged as one whose stores are not known:
+ * the CPU itself may write, where a guarded page holds page tables (accessed and dirty). */
+#define STUCK_MAX    16u
 #define STEP_TRIES   16u
 #define FRAME_LEN    48u
 #define RESCUE_OFF   8192u /* half of THREAD_SIZE (arch/x86/include/asm/page_64_types.h) */
@@ -507,6 +510,17 @@ static bool unexplained(struct rv_vm *vm, struct rv_vcpu *v, const struct fault 
 	return true;
 }
 
+/* The same instruction again, and no exit of another kind since. */
+static bool stuck(struct rv_vcpu *v, uint64_t rip)
+{
+	bool again = v->stuck_pc == rip && v->exits == v->stuck_exits + 1;
+
+	v->stuck_pc = rip;
+	v->stuck_exits = v->exits;
+	v->stuck_count = again ? v->stuck_count + 1 : 1;
+	return v->stuck_count >= STUCK_MAX;
+}
+
 bool rv_arch_fault(struct rv_vm *vm, struct rv_vcpu *v)
 {
 	struct fault f = {0};
@@ -517,9 +531,10 @@ bool rv_arch_fault(struct rv_vm *vm, struct rv_vcpu *v)
 	if (!read_state(v, &f))
 		return false;
 	explain(vm, v, &f);
-	if (!f.nhits && f.decoded)
+	if (!f.nhits && f.decoded && !stuck(v, f.r.rip))
 		return unexplained(vm, v, &f);
 	if (!f.nhits) {
+		f.decoded = false;
 		/* Not decodable: fail closed. The fault is real, the place is not known. */
 		f.nhits = 1;
 		f.hit[0].gpa = ~0ull;

@@ -8,6 +8,7 @@
 #include "enforce/gate.h"
 #include "enforce/memprot.h"
 #include "enforce/seal.h"
+#include "place.h"
 
 #include <stdlib.h>
 #include <string.h>
