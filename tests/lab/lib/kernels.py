@@ -144,6 +144,8 @@ class Kernel:
                     self._fetch(release, version)
         self.release = self.manifest.data["info"]["release"]
         self.version = self.manifest.data["info"]["version"]
+        if self.version != version:
+            say("kernel %s (%s) stands in for %s (%s)" % (self.release, self.version, release, version))
 
     def _folder(self, release):
         return os.path.join(cache_dir("kernels"), "%s-%s" % (release, self.suffix))
