@@ -133,10 +133,23 @@ unit: $(UNIT_BIN)
 FUZZ_SECONDS ?= 60
 FUZZ_BIN := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(FUZZ_SRC))
 fuzz_extra = $(shell sed -n 's,^.*fuzz-sources: \(.*\)\*/.*,\1,p' tests/fuzz/$(1).c)
-$(B)/fuzz/%: tests/fuzz/%.c $(GUEST_SRC) $(POLICY_SRC) $$(call fuzz_extra,$$*)
+FUZZOBJ := $(B)/fuzzobj/$(ARCH)
+fuzzobj = $(patsubst %.c,$(FUZZOBJ)/%.o,$(1))
+FUZZ_CFLAGS := -std=gnu11 -g -O1 -fno-sanitize-recover=all -MMD -MP
+
+# Objects are shared by all targets; only the target itself brings the driver.
+$(FUZZOBJ)/%.o: %.c
 	@mkdir -p $(@D)
-	$(call say,FUZZ,$@)$(FUZZCC) $(CPPFLAGS) -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined \
-		-fno-sanitize-recover=all $(filter %.c,$^) $(LIBS) -o $@
+	$(call say,CC-FUZZ,$<)$(FUZZCC) $(CPPFLAGS) -Itests/unit $(FUZZ_CFLAGS) \
+		-fsanitize=fuzzer-no-link,address,undefined -c $< -o $@
+
+$(B)/lib/$(ARCH)/libravelin-fuzz.a: $(call fuzzobj,$(GUEST_SRC) $(POLICY_SRC))
+	@mkdir -p $(@D)
+	$(call say,AR,$@)rm -f $@; ar rcs $@ $^
+
+$(B)/fuzz/%: $(FUZZOBJ)/tests/fuzz/%.o $$(call fuzzobj,$$(call fuzz_extra,$$*)) $(B)/lib/$(ARCH)/libravelin-fuzz.a
+	@mkdir -p $(@D)
+	$(call say,LD-FUZZ,$@)$(FUZZCC) -fsanitize=fuzzer,address,undefined $^ $(LIBS) -o $@
 
 .PHONY: fuzz
 fuzz: $(FUZZ_BIN)
@@ -160,7 +173,7 @@ check: all headers layering unit
 # deps-check (configs/deps.mk) installs what is missing, saying so, before the first compile.
 .PHONY: test demo lab soak bench
 test: deps-check
-	@$(MAKE) --no-print-directory all kvm-tests
+	@$(MAKE) --no-print-directory -j$$(nproc) all kvm-tests
 	@tests/run
 lab: all
 	@tests/run lab kvm cli cases devices
@@ -169,7 +182,7 @@ BOOTS ?= 50
 soak: all
 	@tests/lab/soak --boots $(BOOTS) --duration $(DURATION)
 demo: deps-check
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory -j$$(nproc) all
 	@tests/lab/demo
 bench: all
 	@tests/bench/run
@@ -192,4 +205,4 @@ install: all
 clean:
 	rm -rf $(B)
 
--include $(shell find $(B)/obj $(B)/san -name '*.d' 2>/dev/null)
+-include $(shell find $(B)/obj $(B)/san $(B)/fuzzobj -name '*.d' 2>/dev/null)
