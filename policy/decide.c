@@ -48,6 +48,12 @@ static void decide_write(const struct rv_policy *p, const struct rv_event *ev,
 	const uint32_t action[] = {p->seal_text_act, p->seal_rodata_act, p->seal_gate_act};
 	enum place at = place_of(ev);
 
+	/* A write whose place is not known may have been meant for any of the three: the
+	 * hardest answer that is asked for holds, or a seal could be passed by hiding. */
+	if (has(ev->object, sizeof(ev->object), RV_OBJECT_UNKNOWN))
+		for (size_t i = 0; i < sizeof(on) / sizeof(on[0]); i++)
+			if (on[i] && (!on[at] || action[i] > action[at]))
+				at = (enum place)i;
 	if (on[at])
 		answer(out, action[at], act[at], why[at]);
 	else

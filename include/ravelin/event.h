@@ -17,6 +17,9 @@ extern "C" {
 
 #define RV_EVENT_VERSION 1u
 
+/* Object of a write into guarded memory whose place could not be found out. */
+#define RV_OBJECT_UNKNOWN "sealed memory"
+
 enum rv_event_kind {
 	RV_EV_NONE = 0,
 	RV_EV_START,	     /* the VM was built; detail: kernel, policy digest, version */

@@ -109,6 +109,16 @@ static void test_single_keys(void **state)
 	decide("seal: {text: {watch: off, act: kill}}", RV_EV_WRITE, "text", &v);
 	assert_int_equal(v.action, RV_ACT_RECORD);
 	assert_string_equal(v.rule, "seal.text.watch");
+	/* Not known where: the hardest answer of those that are watched. */
+	decide("seal: {text: {watch: off}}", RV_EV_WRITE, RV_OBJECT_UNKNOWN, &v);
+	assert_int_equal(v.action, RV_ACT_FAULT);
+	assert_string_equal(v.rule, "seal.rodata.act");
+	decide("seal: {text: {act: record}, gate: {act: kill}}", RV_EV_WRITE, RV_OBJECT_UNKNOWN, &v);
+	assert_int_equal(v.action, RV_ACT_KILL);
+	assert_string_equal(v.rule, "seal.gate.act");
+	decide("seal: {text: {watch: off}, rodata: {watch: off}, gate: {watch: off}}", RV_EV_WRITE,
+	       RV_OBJECT_UNKNOWN, &v);
+	assert_int_equal(v.action, RV_ACT_RECORD);
 	decide("seal: {gate: {watch: off}}", RV_EV_BAD_DOORBELL, "gate", &v);
 	assert_int_equal(v.action, RV_ACT_RECORD);
 	decide("seal: {rodata: {watch: off}}", RV_EV_DEGRADE, "rodata", &v);

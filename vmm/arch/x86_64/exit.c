@@ -540,7 +540,7 @@ bool rv_arch_fault(struct rv_vm *vm, struct rv_vcpu *v)
 		f.hit[0].gpa = ~0ull;
 		f.hit[0].reg.kind = RV_OBJ_TEXT;
 		f.hit[0].reg.id = UINT32_MAX;
-		snprintf(f.hit[0].reg.object, sizeof(f.hit[0].reg.object), "sealed memory");
+		snprintf(f.hit[0].reg.object, sizeof(f.hit[0].reg.object), "%s", RV_OBJECT_UNKNOWN);
 	}
 	/* A write that reaches two objects is judged for both; the harder answer holds. */
 	for (uint32_t i = 0; i < f.nhits; i++) {
