@@ -19,11 +19,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #define MIB (1ull << 20)
+/* Reading a kernel is a matter of seconds, of tens of them under emulation. */
+#define CHILD_CPU_SECONDS 300u
 
 static uint64_t now_us(void)
 {
@@ -207,6 +211,22 @@ static int check_plan(struct rv_vm *vm, struct rv_boot_plan *p, struct rv_err *e
 	return 0;
 }
 
+/*
+ * A file that makes its reader run for ever must not outlive the operator's patience: the
+ * child can be interrupted (the parent's signals wait for its signalfd), ends with its
+ * parent, and has only so much time of a CPU.
+ */
+static void child_limits(void)
+{
+	struct rlimit cpu = {.rlim_cur = CHILD_CPU_SECONDS, .rlim_max = CHILD_CPU_SECONDS};
+	sigset_t none;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	(void)setrlimit(RLIMIT_CPU, &cpu);
+}
+
 int rv_loader_run(struct rv_vm *vm, struct rv_err *err)
 {
 	struct rv_boot_plan *p;
@@ -217,10 +237,12 @@ int rv_loader_run(struct rv_vm *vm, struct rv_err *err)
 	if (p == MAP_FAILED)
 		return rv_err_os(err, "loader", "allocate the result");
 	vm->plan = p;
+	p->rc = RV_EBADDATA; /* until the child has said otherwise */
 	pid = fork();
 	if (pid < 0)
 		return rv_err_os(err, "loader", "start the loader process");
 	if (!pid) {
+		child_limits();
 		signal(SIGINT, SIG_DFL);
 		signal(SIGTERM, SIG_DFL);
 		p->rc = rv_sandbox_loader(&p->err);

@@ -48,10 +48,11 @@ int rv_sandbox_loader(struct rv_err *err)
 		if (rc == -EDOM || rc == -EINVAL)
 			rc = 0;
 	}
-	/* The kernel file and libcapstone, for reading only. */
+	/* The kernel file and libcapstone, for reading only. Truncation and creation go
+	 * with O_RDONLY too, so they are named. */
 	if (!rc)
 		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
-				      SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE, O_RDONLY));
+				      SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY));
 	if (!rc)
 		rc = seccomp_load(ctx);
 	seccomp_release(ctx);
