@@ -91,12 +91,16 @@ static int view_init(struct rv_vm *vm, struct rv_seal *s, struct rv_err *err)
 /* Fill the names of an event from the guest's own tables; what is not known stays empty. */
 static void name_event(struct rv_vm *vm, struct rv_vcpu *v, struct rv_event *ev)
 {
-	struct rv_kernel k = vm->seal->kernel;
 	struct rv_paging_regs paging;
 	struct rv_unwind_regs unwind;
+	struct rv_kernel k;
 	struct rv_task task;
 	uint64_t percpu, caller;
 
+	/* A fault without a seal comes from the host's own trouble with its memory. */
+	if (!vm->seal)
+		return;
+	k = vm->seal->kernel;
 	if (rv_arch_vcpu_view(v, &paging, &unwind, &percpu))
 		return;
 	rv_kernel_set_regs(&k, &paging);
@@ -118,12 +122,15 @@ static void name_event(struct rv_vm *vm, struct rv_vcpu *v, struct rv_event *ev)
 
 uint64_t rv_seal_task_stack(struct rv_vm *vm, struct rv_vcpu *v)
 {
-	struct rv_kernel k = vm->seal->kernel;
 	struct rv_paging_regs paging;
 	struct rv_unwind_regs unwind;
+	struct rv_kernel k;
 	struct rv_task task;
 	uint64_t percpu;
 
+	if (!vm->seal)
+		return 0;
+	k = vm->seal->kernel;
 	if (rv_arch_vcpu_view(v, &paging, &unwind, &percpu))
 		return 0;
 	rv_kernel_set_regs(&k, &paging);
@@ -151,14 +158,18 @@ int rv_seal_prepare(struct rv_vm *vm, struct rv_err *err)
 		return rv_err_set(err, RV_ENOMEM, "seal", "allocate");
 	vm->seal = s;
 	rc = view_init(vm, s, err);
-	if (rc)
-		return rc;
-	rc = rv_arch_gate_install(vm, err);
+	if (!rc)
+		rc = rv_arch_gate_install(vm, err);
 	if (!rc)
 		rc = rv_memprot_add(vm->prot, rv_gpa_of(vm->gate->gpa), vm->gate->len, RV_OBJ_GATE,
 				    "gate", err);
 	/* The gate is guarded from the start; boot-time patching never comes here. */
-	return rc ? rc : rv_memprot_commit(vm->prot, err);
+	if (!rc)
+		rc = rv_memprot_commit(vm->prot, err);
+	/* Half a seal names nothing: a bell without a gate is a port where nobody listens. */
+	if (rc)
+		rv_seal_destroy(vm);
+	return rc;
 }
 
 void rv_seal_destroy(struct rv_vm *vm)

@@ -136,7 +136,7 @@ int rv_arch_gate_install(struct rv_vm *vm, struct rv_err *err)
 	const struct rv_site *ready = rv_plan_site(p, "mark_rodata_ro");
 	const struct rv_site *poke = rv_plan_site(p, "text_poke_memcpy");
 	const struct rv_site *poke_call = rv_plan_site(p, "text_poke_memcpy_call");
-	uint64_t page = 0, at;
+	uint64_t page = 0, at, ready_stub;
 	uint8_t *code = NULL;
 	int rc;
 
@@ -153,7 +153,9 @@ int rv_arch_gate_install(struct rv_vm *vm, struct rv_err *err)
 	at = rv_random_below((PAGE - len) / 16 + 1) * 16;
 	code += at;
 #define AT(label) (page + at + (uint64_t)((label) - rv_stub_x86_start))
-	rc = redirect(vm, "mark_rodata_ro", AT(rv_stub_x86_ready), err);
+	/* All is checked before the first byte is changed: where the policy lets the VM run
+	 * without the seal, its kernel must not call a stub that is not there. */
+	rc = check_site(vm, "mark_rodata_ro", NULL, err);
 	if (!rc)
 		rc = check_site(vm, "text_poke_memcpy", NULL, err);
 	if (!rc)
@@ -165,6 +167,7 @@ int rv_arch_gate_install(struct rv_vm *vm, struct rv_err *err)
 		  ready->target);
 	set_rel32(code + (rv_stub_x86_poke_jmp - rv_stub_x86_start), AT(rv_stub_x86_poke_jmp),
 		  poke->target);
+	ready_stub = AT(rv_stub_x86_ready);
 	add_bell(vm, RV_BELL_READY, AT(rv_stub_x86_ready_bell));
 	add_bell(vm, RV_BELL_POKE, AT(rv_stub_x86_poke));
 #undef AT
@@ -176,7 +179,7 @@ int rv_arch_gate_install(struct rv_vm *vm, struct rv_err *err)
 	vm->gate->poke_link_va = page + at + (uint64_t)(rv_stub_x86_poke - rv_stub_x86_start);
 	vm->gate->poke_ret_va = run_va(p, poke_call->va) + 1;
 	vm->gate->poke_ret_len = poke_call->len;
-	return 0;
+	return redirect(vm, "mark_rodata_ro", ready_stub, err);
 }
 
 /*
