@@ -50,6 +50,7 @@ static void fix(struct kvm_cpuid_entry2 *e, uint32_t id, uint32_t n, bool tsc_de
 	case 1:
 		e->ebx = (e->ebx & 0x0000ffff) | (n & 0xff) << 16 | id << 24;
 		e->edx = n > 1 ? e->edx | 1u << 28 : e->edx & ~(1u << 28); /* HTT */
+		e->ecx &= ~(1u << 5);					   /* VMX, see below */
 		e->ecx |= 1u << 31;					   /* hypervisor */
 		e->ecx |= 1u << 21;					   /* x2APIC */
 		if (tsc_deadline)
@@ -62,6 +63,10 @@ static void fix(struct kvm_cpuid_entry2 *e, uint32_t id, uint32_t n, bool tsc_de
 		break;
 	case 0xb:
 	case 0x1f: topology(e, id, n); break;
+	/* No machines in the machine: what KVM does for a nested guest is the largest part of
+	 * it that a guest can reach, and nothing here needs it. */
+	case 0x80000001: e->ecx &= ~(1u << 2); break; /* SVM */
+	case 0x8000000a: e->eax = e->ebx = e->ecx = e->edx = 0; break;
 	case 0x80000008: e->ecx = (e->ecx & ~0xf0ffu) | (n - 1) | width(n) << 12; break;
 	case 0x8000001d:
 		e->eax &= ~(0xfffu << 14);
