@@ -229,8 +229,10 @@ static void run_once(struct rv_vm *vm, struct rv_vcpu *v)
 	switch (e) {
 	case EINTR:
 	case EAGAIN: return;
+	case EHWPOISON: /* tried again it would fail again, for ever */
+		rv_vm_end(vm, RV_END_CRASH, "vcpu %u: the host's memory is damaged there", v->index);
+		return;
 	case EFAULT:
-	case EHWPOISON:
 		if (!rv_arch_fault(vm, v))
 			rv_vm_end(vm, RV_END_FAILED, "vcpu %u: memory fault that no region explains",
 				  v->index);
