@@ -26,21 +26,21 @@ struct rv_seal {
 	bool armed; /* changed while the VM is parked */
 };
 
-static bool cmdline_says(const char *cmdline, const char *key, const char *const *values)
+/*
+ * Does the command line switch the kernel's own protection off? Any value that
+ * kstrtobool() reads as false counts, quoted or not (lib/cmdline.c, next_arg), wherever
+ * it stands: that a later word may switch it on again is not relied on.
+ */
+static bool rodata_off(const char *cmdline)
 {
-	size_t n = strlen(key);
+	for (const char *s = cmdline; (s = strstr(s, "rodata=")); s++) {
+		const char *v = s + strlen("rodata=");
 
-	for (const char *s = cmdline; (s = strstr(s, key)); s += n) {
-		if ((s != cmdline && s[-1] != ' ') || s[n] != '=')
+		if (s != cmdline && !strchr(" \t\n\"", s[-1]))
 			continue;
-		for (; *values; values++) {
-			size_t vn = strlen(*values);
-
-			if (!strncmp(s + n + 1, *values, vn) &&
-			    (s[n + 1 + vn] == 0 || s[n + 1 + vn] == ' '))
-				return true;
-		}
-		return false;
+		v += *v == '"';
+		if (*v && (strchr("nNfF0", *v) || (strchr("oO", *v) && v[1] && strchr("fF", v[1]))))
+			return true;
 	}
 	return false;
 }
@@ -141,12 +141,11 @@ uint64_t rv_seal_task_stack(struct rv_vm *vm, struct rv_vcpu *v)
 
 int rv_seal_prepare(struct rv_vm *vm, struct rv_err *err)
 {
-	static const char *const off[] = {"off", "0", "no", "n", "N", NULL};
 	const struct rv_boot_plan *p = vm->plan;
 	struct rv_seal *s;
 	int rc;
 
-	if (cmdline_says(vm->cmdline, "rodata", off))
+	if (rodata_off(vm->cmdline))
 		return rv_err_set(err, RV_EREFUSED, "seal",
 				  "rodata=off on the command line: the kernel would never make "
 				  "its text read-only");
