@@ -155,6 +155,20 @@ static const struct rv_schema_key keys[] = {
 			"armed. When off, the machine runs without it and a degrade event says so.",
 	},
 	{
+		.key = "seal.deadline",
+		.type = RV_SCHEMA_UINT,
+		.offset = AT(seal_deadline),
+		.min = 0,
+		.max = 86400,
+		.observe = 300,
+		.balanced = 300,
+		.strict = 300,
+		.unit = "seconds",
+		.help = "How long after its start the guest may take to make its text and data "
+			"read-only, which is when the seals are armed. A guest that has not by then "
+			"counts as one whose seal cannot be armed: see seal.require. 0: no limit.",
+	},
+	{
 		.key = "device-write.act",
 		.type = RV_SCHEMA_CHOICE,
 		.offset = AT(device_write_act),

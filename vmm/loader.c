@@ -10,6 +10,7 @@
  */
 #include "vm.h"
 #include "arch.h"
+#include "disasm.h"
 #include "place.h"
 #include "sandbox.h"
 
@@ -151,14 +152,14 @@ static void copy_facts(struct rv_boot_plan *p, const struct rv_image *img)
 	p->have_btf = rv_image_btf(img, &p->btf_va, &p->btf_size);
 }
 
-static int load(struct rv_vm *vm, struct rv_boot_plan *p)
+static int load(struct rv_vm *vm, struct rv_boot_plan *p, int fd)
 {
 	uint64_t t0 = now_us();
 	struct rv_image *img;
 	uint8_t *dst;
 	int rc;
 
-	rc = rv_image_open(vm->opt->kernel, &img, &p->err);
+	rc = rv_image_open_fd(fd, &img, &p->err);
 	if (rc)
 		return rc;
 	rc = rv_arch_image_check(img, &p->err);
@@ -206,6 +207,15 @@ static int check_plan(struct rv_vm *vm, struct rv_boot_plan *p, struct rv_err *e
 		p->prots[i].reason[sizeof(p->prots[i].reason) - 1] = 0;
 		p->prots[i].site[sizeof(p->prots[i].site) - 1] = 0;
 	}
+	for (uint32_t i = 0; i < p->nsites; i++)
+		if (p->sites[i].len > sizeof(p->sites[i].bytes))
+			return rv_err_set(err, RV_EBADDATA, "loader",
+					  "the loader's answer has no sense");
+	/* Negated, so that a NaN fails too. */
+	if (!(p->place_bits_virt >= 0 && p->place_bits_virt < 64) ||
+	    !(p->place_bits_phys >= 0 && p->place_bits_phys < 64) ||
+	    (!p->rc && !p->info.mem_size))
+		return rv_err_set(err, RV_EBADDATA, "loader", "the loader's answer has no sense");
 	if (!p->rc && !rv_mem_ptr(vm, rv_gpa_of(p->phys_base), p->info.mem_size))
 		return rv_err_set(err, RV_EBADDATA, "loader", "the loader's answer has no sense");
 	return 0;
@@ -227,6 +237,29 @@ static void child_limits(void)
 	(void)setrlimit(RLIMIT_CPU, &cpu);
 }
 
+/*
+ * Everything that must be opened is opened first: from then on the process has the kernel
+ * file, guest RAM and the plan, and no way to get at anything else.
+ */
+static void child(struct rv_vm *vm, struct rv_boot_plan *p)
+{
+	int fd = open(vm->opt->kernel, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0) {
+		p->rc = rv_err_os(&p->err, "image", "open %s", vm->opt->kernel);
+		return;
+	}
+	/* The disassembler is a shared object; without it the image still loads, and the
+	 * places it would have found are reported as missing. */
+	(void)rv_insn_ready(NULL);
+	if (fd > 3)
+		close_range(3, (unsigned)fd - 1, 0);
+	close_range((unsigned)fd + 1, ~0u, 0);
+	p->rc = rv_sandbox_loader(&p->err);
+	if (!p->rc)
+		p->rc = load(vm, p, fd);
+}
+
 int rv_loader_run(struct rv_vm *vm, struct rv_err *err)
 {
 	struct rv_boot_plan *p;
@@ -245,9 +278,7 @@ int rv_loader_run(struct rv_vm *vm, struct rv_err *err)
 		child_limits();
 		signal(SIGINT, SIG_DFL);
 		signal(SIGTERM, SIG_DFL);
-		p->rc = rv_sandbox_loader(&p->err);
-		if (!p->rc)
-			p->rc = load(vm, p);
+		child(vm, p);
 		_exit(0);
 	}
 	while (waitpid(pid, &st, 0) < 0)

@@ -16,14 +16,14 @@ static const int loader_calls[] = {
 	SCMP_SYS(read),
 	SCMP_SYS(pread64),
 	SCMP_SYS(lseek),
-	SCMP_SYS(fstat),	 /* size of the kernel file; the dynamic loader */
+	SCMP_SYS(fstat),	 /* size of the kernel file */
 	SCMP_SYS(newfstatat),
 	SCMP_SYS(statx),
 	SCMP_SYS(close),
-	SCMP_SYS(mmap),		 /* buffers, libcapstone's segments */
+	SCMP_SYS(mmap),		 /* buffers */
 	SCMP_SYS(munmap),
 	SCMP_SYS(mremap),
-	SCMP_SYS(mprotect),	 /* the dynamic loader's RELRO */
+	SCMP_SYS(mprotect),	 /* malloc's arenas */
 	SCMP_SYS(madvise),
 	SCMP_SYS(brk),
 	SCMP_SYS(getrandom),	 /* the draw of the base */
@@ -48,11 +48,6 @@ int rv_sandbox_loader(struct rv_err *err)
 		if (rc == -EDOM || rc == -EINVAL)
 			rc = 0;
 	}
-	/* The kernel file and libcapstone, for reading only. Truncation and creation go
-	 * with O_RDONLY too, so they are named. */
-	if (!rc)
-		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
-				      SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY));
 	if (!rc)
 		rc = seccomp_load(ctx);
 	seccomp_release(ctx);

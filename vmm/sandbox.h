@@ -5,7 +5,7 @@
 
 #include <ravelin/error.h>
 
-/* The loader: may open one file for reading, map memory, and end. For good. */
+/* The loader: may read what it has open, allocate memory, and end. For good. */
 int rv_sandbox_loader(struct rv_err *err) RV_MUST_CHECK;
 
 #endif

@@ -182,7 +182,7 @@ static void on_mmio(struct rv_vm *vm, struct rv_vcpu *v)
 
 	if (run->mmio.is_write && rv_mem_ptr(vm, rv_gpa_of(gpa), len ? len : 1)) {
 		if (!rv_arch_mmio_ram(vm, v))
-			rv_vm_end(vm, RV_END_FAILED, "write to RAM at 0x%llx came as MMIO",
+			rv_vm_end(vm, RV_END_CRASH, "write to RAM at 0x%llx came as MMIO",
 				  (unsigned long long)gpa);
 	} else if (run->mmio.is_write) {
 		rv_bus_write(&vm->mmio, gpa, len, run->mmio.data);
@@ -202,13 +202,13 @@ void rv_vcpu_exit(struct rv_vm *vm, struct rv_vcpu *v)
 		rv_vm_end(vm, RV_END_CRASH, "vcpu %u: triple fault", v->index);
 		break;
 	case KVM_EXIT_FAIL_ENTRY:
-		rv_vm_end(vm, RV_END_FAILED, "vcpu %u: the CPU refused to enter the guest (0x%llx)",
+		rv_vm_end(vm, RV_END_CRASH, "vcpu %u: the CPU refused to enter the guest (0x%llx)",
 			  v->index,
 			  (unsigned long long)run->fail_entry.hardware_entry_failure_reason);
 		break;
 	default:
 		if (!rv_arch_exit(vm, v))
-			rv_vm_end(vm, RV_END_FAILED, "vcpu %u: unexpected exit %u", v->index,
+			rv_vm_end(vm, RV_END_CRASH, "vcpu %u: unexpected exit %u", v->index,
 				  run->exit_reason);
 	}
 }
@@ -234,11 +234,11 @@ static void run_once(struct rv_vm *vm, struct rv_vcpu *v)
 		return;
 	case EFAULT:
 		if (!rv_arch_fault(vm, v))
-			rv_vm_end(vm, RV_END_FAILED, "vcpu %u: memory fault that no region explains",
+			rv_vm_end(vm, RV_END_CRASH, "vcpu %u: memory fault that no region explains",
 				  v->index);
 		return;
 	default:
-		rv_vm_end(vm, RV_END_FAILED, "vcpu %u: KVM_RUN: %s", v->index, strerror(e));
+		rv_vm_end(vm, RV_END_CRASH, "vcpu %u: KVM_RUN: %s", v->index, strerror(e));
 	}
 }
 

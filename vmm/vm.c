@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* --- how it ends ------------------------------------------------------------ */
@@ -269,6 +270,10 @@ static int arm(struct rv_vm *vm, struct rv_err *err)
 
 	if (!want)
 		return 0;
+	/* The gate is code of ours in the guest: unguarded, it would be a way in. */
+	if (!vm->policy.seal_gate)
+		return rv_err_set(err, RV_EREFUSED, "seal",
+				  "seal.gate.watch is off while text or rodata is watched");
 	rc = rv_seal_prepare(vm, &why);
 	if (!rc)
 		return 0;
@@ -359,6 +364,22 @@ static void mask_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
+/* Wait for the end, or for so many seconds (0: no limit); true: the time is over. */
+static bool wait_end(struct rv_vm *vm, uint32_t seconds)
+{
+	struct timespec until;
+	int rc = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += seconds;
+	pthread_mutex_lock(&vm->end_lock);
+	while (!vm->ending && rc != ETIMEDOUT)
+		rc = seconds ? pthread_cond_timedwait(&vm->end_cond, &vm->end_lock, &until)
+			     : pthread_cond_wait(&vm->end_cond, &vm->end_lock);
+	pthread_mutex_unlock(&vm->end_lock);
+	return rc == ETIMEDOUT && !vm->ending;
+}
+
 static int go(struct rv_vm *vm, struct rv_err *err)
 {
 	int rc = catch_signals(vm, err);
@@ -373,10 +394,13 @@ static int go(struct rv_vm *vm, struct rv_err *err)
 		rv_vm_end(vm, RV_END_FAILED, "start");
 		return rc;
 	}
-	pthread_mutex_lock(&vm->end_lock);
-	while (!vm->ending)
-		pthread_cond_wait(&vm->end_cond, &vm->end_lock);
-	pthread_mutex_unlock(&vm->end_lock);
+	if (wait_end(vm, vm->seal ? vm->policy.seal_deadline : 0)) {
+		if (!vm->sealed)
+			event(vm, RV_EV_DEGRADE, "seal", "text", 0, ~0ull, vm->policy.seal_deadline,
+			      "not sealed: the guest has not made its text read-only in %u s",
+			      vm->policy.seal_deadline);
+		(void)wait_end(vm, 0);
+	}
 	return 0;
 }
 
@@ -423,6 +447,7 @@ int rv_vm_run(const struct rv_run_options *opt, const struct rv_policy *policy)
 {
 	struct rv_vm *vm = calloc(1, sizeof(*vm));
 	struct rv_err err = {0};
+	pthread_condattr_t attr;
 	char buf[300];
 	int rc, status;
 
@@ -440,7 +465,10 @@ int rv_vm_run(const struct rv_run_options *opt, const struct rv_policy *policy)
 	snprintf(vm->cmdline, sizeof(vm->cmdline), "%s%s", opt->append ? opt->append : "",
 		 opt->append && strstr(opt->append, "pci=") ? "" : " pci=off");
 	pthread_mutex_init(&vm->end_lock, NULL);
-	pthread_cond_init(&vm->end_cond, NULL);
+	/* Waits on it must not stretch when somebody sets the clock. */
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&vm->end_cond, &attr);
 	pthread_mutex_init(&vm->park.lock, NULL);
 	pthread_cond_init(&vm->park.cond, NULL);
 	mask_signals();

@@ -237,6 +237,7 @@ struct rv_vm {
 
 	/* What the protections cost in exits: rung doorbells, faults on guarded pages. */
 	_Atomic uint64_t bells, guard_faults;
+	_Atomic bool sealed; /* every seal that the policy watches is armed */
 
 	pthread_mutex_t end_lock;
 	pthread_cond_t end_cond;

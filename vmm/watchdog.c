@@ -70,7 +70,7 @@ static void *watchdog_thread(void *arg)
 	while (!vm->ending) {
 		struct timespec until;
 
-		clock_gettime(CLOCK_REALTIME, &until);
+		clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_sec += vm->policy.watchdog_seconds;
 		if (pthread_cond_timedwait(&vm->end_cond, &vm->end_lock, &until) != ETIMEDOUT)
 			continue;

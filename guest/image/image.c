@@ -263,20 +263,27 @@ static int file_read(int fd, uint8_t **buf_out, size_t *len_out, struct rv_err *
 	return 0;
 }
 
-int rv_image_open(const char *path, struct rv_image **out, struct rv_err *err)
+int rv_image_open_fd(int fd, struct rv_image **out, struct rv_err *err)
 {
 	uint64_t t0 = now_ns();
 	uint8_t *buf = NULL;
 	size_t len = 0;
+	int rc = file_read(fd, &buf, &len, err);
+
+	return rc ? rc : open_buf(buf, len, t0, out, err);
+}
+
+int rv_image_open(const char *path, struct rv_image **out, struct rv_err *err)
+{
 	int fd, rc;
 
 	/* O_NONBLOCK: a FIFO must not hold us up before fstat() can refuse it. */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return rv_err_os(err, "image", "open");
-	rc = file_read(fd, &buf, &len, err);
+	rc = rv_image_open_fd(fd, out, err);
 	close(fd);
-	return rc ? rc : open_buf(buf, len, t0, out, err);
+	return rc;
 }
 
 void rv_image_close(struct rv_image *img)

@@ -139,6 +139,10 @@ struct rv_padding {
  */
 int rv_image_open(const char *path, struct rv_image **out, struct rv_err *err) RV_MUST_CHECK;
 
+/* The same from an open descriptor of a regular file, read from its position; it stays
+ * open. For a caller that may no longer open anything. */
+int rv_image_open_fd(int fd, struct rv_image **out, struct rv_err *err) RV_MUST_CHECK;
+
 /* The same from memory; the buffer may be freed after the call. */
 int rv_image_parse(const void *buf, size_t len, struct rv_image **out,
 		   struct rv_err *err) RV_MUST_CHECK;

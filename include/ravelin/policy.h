@@ -39,6 +39,7 @@ struct rv_policy {
 	bool seal_text, seal_rodata, seal_gate;
 	uint32_t seal_text_act, seal_rodata_act, seal_gate_act; /* enum rv_action */
 	bool seal_require;	   /* refuse the start when the seal cannot be armed */
+	uint32_t seal_deadline; /* seconds in which the guest must have come to it; 0: none */
 	uint32_t device_write_act; /* a device of ours aims at sealed memory: DENY, PAUSE, KILL */
 	/* watchdog */
 	uint32_t watchdog_seconds; /* 0: off */
