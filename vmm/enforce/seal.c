@@ -89,7 +89,7 @@ static int view_init(struct rv_vm *vm, struct rv_seal *s, struct rv_err *err)
 }
 
 /* Fill the names of an event from the guest's own tables; what is not known stays empty. */
-static void name_event(struct rv_vm *vm, struct rv_vcpu *v, struct rv_event *ev)
+void rv_seal_name(struct rv_vm *vm, struct rv_vcpu *v, struct rv_event *ev)
 {
 	struct rv_paging_regs paging;
 	struct rv_unwind_regs unwind;
@@ -241,6 +241,7 @@ void rv_seal_ready(struct rv_vm *vm, struct rv_vcpu *v)
 	if (!rc)
 		rc = rv_memprot_commit(vm->prot, &err);
 	s->armed = !rc;
+	vm->sealed = !rc;
 	rv_unpark(vm);
 	if (rc) {
 		struct rv_event ev = {.version = RV_EVENT_VERSION, .kind = RV_EV_INTERNAL};
@@ -251,6 +252,9 @@ void rv_seal_ready(struct rv_vm *vm, struct rv_vcpu *v)
 		snprintf(ev.object, sizeof(ev.object), "text");
 		snprintf(ev.detail, sizeof(ev.detail), "arming failed: %.170s",
 			 rv_err_str(&err, buf, sizeof(buf)));
+		(void)rv_vm_event(vm, &ev);
+		/* Whatever is thought of the failure, the protection is not there. */
+		ev.kind = RV_EV_DEGRADE;
 		(void)rv_vm_event(vm, &ev);
 		return;
 	}
@@ -286,7 +290,7 @@ enum rv_action rv_seal_write(struct rv_vm *vm, struct rv_vcpu *v, const struct r
 	snprintf(ev.engine, sizeof(ev.engine), "seal");
 	snprintf(ev.object, sizeof(ev.object), "%s", reg->object);
 	snprintf(ev.insn, sizeof(ev.insn), "%s", w->insn);
-	name_event(vm, v, &ev);
+	rv_seal_name(vm, v, &ev);
 	act = rv_vm_event(vm, &ev);
 	if (st) {
 		__atomic_add_fetch(&st->faults, 1, __ATOMIC_RELAXED);
@@ -310,7 +314,7 @@ static void patch_event(struct rv_vm *vm, struct rv_vcpu *v, rv_gpa gpa, const u
 	memcpy(ev.new_bytes, bytes, ev.nbytes);
 	snprintf(ev.engine, sizeof(ev.engine), "seal");
 	snprintf(ev.object, sizeof(ev.object), "text");
-	name_event(vm, v, &ev);
+	rv_seal_name(vm, v, &ev);
 	(void)rv_vm_event(vm, &ev);
 }
 

@@ -26,6 +26,9 @@ struct rv_write {
 int rv_seal_prepare(struct rv_vm *vm, struct rv_err *err) RV_MUST_CHECK;
 void rv_seal_destroy(struct rv_vm *vm);
 
+/* Fill the names of an event on v from the guest's own tables. */
+void rv_seal_name(struct rv_vm *vm, struct rv_vcpu *v, struct rv_event *ev);
+
 /* The guest has finished its read-only set-up (doorbell READY, from the gate). */
 void rv_seal_ready(struct rv_vm *vm, struct rv_vcpu *v);
 

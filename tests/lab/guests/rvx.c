@@ -13,6 +13,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#ifdef __x86_64__
+#include <sys/io.h>
+#endif
 
 #include "rvx.h"
 
@@ -81,6 +84,21 @@ int rvx_usermap(int argc, char **argv)
 	return 0;
 }
 
+/* Ring one of the monitor's doorbells from user mode. A monitor that refuses kills it here. */
+static int bell(int argc, char **argv)
+{
+	unsigned long port = argc > 1 ? strtoul(argv[1], NULL, 0) : 0xf5;
+
+#ifdef __x86_64__
+	if (ioperm(port, 1, 1))
+		return rvx_fail("ioperm");
+	/* What is refused is refused behind the instruction: one more for it to arrive at. */
+	__asm__ volatile("outb %b0, %w1\n\tnop" : : "a"(0), "d"(port));
+#endif
+	printf("rang %lx\n", port);
+	return 0;
+}
+
 static int nop(int argc, char **argv)
 {
 	(void)argc;
@@ -96,6 +114,7 @@ static const struct {
 	{"bpf", "sock|kprobe|tracepoint|fentry [TIMES]  load, attach, run, detach", rvx_bpf},
 	{"stack", "are kernel stack traces whole?", rvx_stack},
 	{"usermap", "[TARGET]  write into the kernel from user mode (needs rv_attack)", rvx_usermap},
+	{"bell", "[PORT]  write to a doorbell's port from user mode", bell},
 	{"nop", "exit", nop},
 };
 

@@ -13,6 +13,7 @@
 #include "enforce/seal.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 
@@ -158,6 +159,17 @@ static int inject(struct rv_vcpu *v, uint64_t va, uint8_t cpl, struct rv_err *er
 	return 0;
 }
 
+bool rv_x86_refuse(struct rv_vm *vm, struct rv_vcpu *v, uint8_t cpl)
+{
+	struct rv_err err = {0};
+	char buf[260];
+
+	if (!inject(v, 0, cpl, &err))
+		return true;
+	rv_vm_end(vm, RV_END_CRASH, "vcpu %u: %s", v->index, rv_err_str(&err, buf, sizeof(buf)));
+	return false;
+}
+
 static int set_singlestep(struct rv_vm *vm, struct rv_vcpu *v, bool on)
 {
 	struct kvm_guest_debug d = {0};
@@ -240,7 +252,9 @@ static bool read_state(struct rv_vcpu *v, struct fault *f)
 #define OPEN_MAX 24 /* pages; enter reaches over 64 KiB, nothing else over more than four */
 
 struct opened {
-	uint64_t gpa[OPEN_MAX];
+	uint64_t gpa[OPEN_MAX]; /* of the pages, and what the instruction may change there */
+	uint16_t from[OPEN_MAX], to[OPEN_MAX];
+	uint8_t (*was)[PAGE]; /* their bytes before */
 	uint32_t n;
 	bool all;
 };
@@ -258,9 +272,12 @@ static int open_stores(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *
 {
 	int rc = 0;
 
+	o->was = malloc(sizeof(*o->was) * OPEN_MAX);
+	if (!o->was)
+		return rv_err_set(err, RV_ENOMEM, "x86", "keep the bytes of a recorded write");
 	for (uint32_t i = 0; !rc && i < f->in.nstores; i++) {
-		uint64_t va = f->in.store[i].va & ~(PAGE - 1), gpa;
-		uint64_t last = (f->in.store[i].va + f->in.store[i].len - 1) & ~(PAGE - 1);
+		uint64_t first = f->in.store[i].va, end = first + f->in.store[i].len - 1, gpa;
+		uint64_t va = first & ~(PAGE - 1), last = end & ~(PAGE - 1);
 
 		for (; !rc && va - PAGE != last; va += PAGE) {
 			if (o->n == OPEN_MAX)
@@ -268,11 +285,62 @@ static int open_stores(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *
 			if (!rv_x86_translate(v, va, &gpa, NULL) ||
 			    !rv_memprot_overlaps(vm->prot, rv_gpa_of(gpa), 1, NULL))
 				continue;
+			o->from[o->n] = (uint16_t)(va < first ? first & (PAGE - 1) : 0);
+			o->to[o->n] = (uint16_t)(va == last ? (end & (PAGE - 1)) + 1 : PAGE);
+			memcpy(o->was[o->n], rv_mem_ptr(vm, rv_gpa_of(gpa), PAGE), PAGE);
 			o->gpa[o->n++] = gpa;
 			rc = rv_memprot_open(vm->prot, rv_gpa_of(gpa), 1, err);
 		}
 	}
 	return rc;
+}
+
+/*
+ * An instruction that takes an exception in the middle is not over after one step: the
+ * guest's handler runs first, as long as it likes, and finds the pages open. What it
+ * changed beside the judged stores is put back. Where pages were opened twice for two
+ * stores, either of them explains a byte.
+ */
+static uint32_t put_back(struct rv_vm *vm, const struct opened *o)
+{
+	uint32_t changed = 0;
+
+	for (uint32_t i = 0; i < o->n; i++) {
+		uint8_t *p = rv_mem_ptr(vm, rv_gpa_of(o->gpa[i]), PAGE);
+
+		for (uint32_t b = 0; b < PAGE; b++) {
+			bool judged = false;
+
+			if (p[b] == o->was[i][b])
+				continue;
+			for (uint32_t k = 0; k < o->n; k++)
+				judged |= o->gpa[k] == o->gpa[i] && b >= o->from[k] && b < o->to[k];
+			if (judged)
+				continue;
+			p[b] = o->was[i][b];
+			changed++;
+		}
+	}
+	return changed;
+}
+
+static void more_changed(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f,
+			 uint32_t bytes)
+{
+	struct rv_event ev = {.version = RV_EVENT_VERSION, .kind = RV_EV_GUEST_BAD};
+
+	ev.vcpu = (int32_t)v->index;
+	ev.pc = f->r.rip;
+	ev.pc_exact = 1;
+	ev.gpa = f->hit[0].gpa;
+	ev.value = bytes;
+	snprintf(ev.engine, sizeof(ev.engine), "seal");
+	snprintf(ev.object, sizeof(ev.object), "%s", f->hit[0].reg.object);
+	snprintf(ev.insn, sizeof(ev.insn), "%s", f->in.text);
+	snprintf(ev.detail, sizeof(ev.detail),
+		 "%u bytes beside a recorded write were changed while it was let happen, and put back",
+		 bytes);
+	(void)rv_vm_event(vm, &ev);
 }
 
 static int shut(struct rv_vm *vm, const struct opened *o, struct rv_err *err)
@@ -291,8 +359,22 @@ static int shut(struct rv_vm *vm, const struct opened *o, struct rv_err *err)
 	return rc;
 }
 
+/*
+ * Would KVM_RUN now go on with the instruction that faulted? Another vcpu may have sent
+ * an INIT before it was parked; asking for the state takes it. A processor that has been
+ * reset waits inside KVM for a start-up message that nobody who is parked can send.
+ */
+static bool still_there(struct rv_vcpu *v, const struct fault *f)
+{
+	struct kvm_mp_state mp;
+	struct kvm_regs r;
+
+	return !ioctl(v->fd, KVM_GET_MP_STATE, &mp) && mp.mp_state == KVM_MP_STATE_RUNNABLE &&
+	       !ioctl(v->fd, KVM_GET_REGS, &r) && r.rip == f->r.rip;
+}
+
 /* One instruction of this vcpu. 0, or -1 with errno as KVM_RUN left it. */
-static int step(struct rv_vcpu *v)
+static int step(struct rv_vm *vm, struct rv_vcpu *v)
 {
 	bool interrupted = false;
 	int run = -1;
@@ -304,6 +386,9 @@ static int step(struct rv_vcpu *v)
 			break;
 		interrupted = true;
 		__atomic_store_n(&v->run->immediate_exit, 0, __ATOMIC_SEQ_CST);
+		/* In this order: who ends the VM sets ending first, then asks out. */
+		if (vm->ending)
+			break;
 	}
 	if (interrupted)
 		__atomic_store_n(&v->run->immediate_exit, 1, __ATOMIC_SEQ_CST);
@@ -334,8 +419,13 @@ static int complete(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f,
 {
 	struct opened o = {.n = 0};
 	int rc = 0, run = -1, rc2;
+	uint32_t more = 0;
 
 	rv_park(vm);
+	if (!still_there(v, f)) {
+		rv_unpark(vm);
+		return 0;
+	}
 	if (!f->decoded)
 		open_all(vm, &o);
 	else
@@ -343,10 +433,10 @@ static int complete(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f,
 	if (!rc && set_singlestep(vm, v, true))
 		rc = rv_err_os(err, "x86", "single-step");
 	if (!rc) {
-		run = step(v);
+		run = step(vm, v);
 		if (run && errno == EFAULT && !o.all) {
 			open_all(vm, &o);
-			run = step(v);
+			run = step(vm, v);
 		}
 		if (run && errno != EINTR)
 			rc = rv_err_os(err, "x86", "let a recorded write happen");
@@ -355,7 +445,12 @@ static int complete(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f,
 	if (!rc && !run && v->run->exit_reason == KVM_EXIT_DEBUG)
 		hide_step(vm, v, f);
 	rc2 = shut(vm, &o, rc ? NULL : err);
+	if (!o.all)
+		more = put_back(vm, &o);
 	rv_unpark(vm);
+	free(o.was);
+	if (more)
+		more_changed(vm, v, f, more);
 	/* A copy out of device memory leaves for the device first. */
 	if (!rc && !rc2 && !run && v->run->exit_reason != KVM_EXIT_DEBUG)
 		rv_vcpu_exit(vm, v);

@@ -247,16 +247,24 @@ static bool on_poke(struct rv_vm *vm, struct rv_vcpu *v, struct kvm_regs *r)
 static void bad_bell(struct rv_vm *vm, struct rv_vcpu *v, uint64_t rip, uint16_t port)
 {
 	struct rv_event ev = {.version = RV_EVENT_VERSION, .kind = RV_EV_BAD_DOORBELL};
+	struct kvm_sregs s;
+	uint8_t cpl;
 
+	if (ioctl(v->fd, KVM_GET_SREGS, &s))
+		return;
+	cpl = s.ss.dpl & 3;
 	ev.vcpu = (int32_t)v->index;
 	ev.pc = rip;
 	ev.pc_exact = 1;
+	ev.cpl = cpl;
 	ev.gpa = ~0ull;
 	ev.value = port;
 	snprintf(ev.engine, sizeof(ev.engine), "gate");
 	snprintf(ev.object, sizeof(ev.object), "doorbell");
 	snprintf(ev.detail, sizeof(ev.detail), "port 0x%x written from outside the gate", port);
-	(void)rv_vm_event(vm, &ev);
+	rv_seal_name(vm, v, &ev);
+	if (rv_vm_event(vm, &ev) == RV_ACT_FAULT)
+		(void)rv_x86_refuse(vm, v, cpl);
 }
 
 bool rv_x86_doorbell(struct rv_vm *vm, struct rv_vcpu *v, uint16_t port)

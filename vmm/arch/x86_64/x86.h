@@ -109,6 +109,9 @@ int rv_x86_decode(const uint8_t *bytes, size_t n, const struct kvm_regs *regs,
 /* Doorbells (gate.c). true: it was one and has been answered. */
 bool rv_x86_doorbell(struct rv_vm *vm, struct rv_vcpu *v, uint16_t port);
 
+/* Raise a general protection fault in the guest; false: that failed and the VM ends. */
+bool rv_x86_refuse(struct rv_vm *vm, struct rv_vcpu *v, uint8_t cpl);
+
 /* Guest memory as the vcpu sees it (KVM_TRANSLATE); false: not mapped. */
 bool rv_x86_translate(struct rv_vcpu *v, uint64_t va, uint64_t *gpa, bool *writeable);
 bool rv_x86_read_virt(struct rv_vm *vm, struct rv_vcpu *v, uint64_t va, void *dst, size_t len);
