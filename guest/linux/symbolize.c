@@ -17,6 +17,17 @@ static void printable(char *s)
 			*s = '?';
 }
 
+/*
+ * A module's names are what the guest says. One with a blank or a bracket in it could
+ * finish the line that a person reads, and begin another story.
+ */
+static void one_word(char *s)
+{
+	for (; *s; s++)
+		if (*s <= 0x20 || *s > 0x7e || strchr("[]()+", *s))
+			*s = '?';
+}
+
 static int image_symbol(const struct rv_kernel *k, uint64_t va, const char *suffix, char *buf,
 			size_t len)
 {
@@ -45,12 +56,15 @@ static int module_symbol(const struct rv_kernel *k, uint64_t va, const char *suf
 
 	if (rv_module_find(k, va, &m, &part, NULL))
 		return RV_ENOTMAPPED;
-	if (rv_module_symbol(k, &m, va, name, sizeof(name), &off, NULL))
+	one_word(m.name);
+	if (rv_module_symbol(k, &m, va, name, sizeof(name), &off, NULL)) {
 		snprintf(buf, len, "[%s %s]+0x%llx%s", m.name, rv_section_name(part.kind),
 			 (unsigned long long)(va - part.base), suffix);
-	else
+	} else {
+		one_word(name);
 		snprintf(buf, len, "%s+0x%llx [%s]%s", name, (unsigned long long)off, m.name,
 			 suffix);
+	}
 	printable(buf);
 	return RV_OK;
 }
