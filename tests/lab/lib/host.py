@@ -5,7 +5,6 @@ import ctypes
 import fcntl
 import io
 import os
-import re
 import secrets
 import select
 import shutil
@@ -20,8 +19,8 @@ import termios
 import time
 import tty
 
-from . import image
-from .common import LabError, cache_dir, tool, warn
+from . import image, qemu
+from .common import LabError, warn
 
 STATUS_TIMEOUT = 124
 STATUS_LAB = 125
@@ -43,29 +42,9 @@ def _die_with_parent():
     ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
 
 
-def qemu_version(program):
-    """The emulator's major version, asked once per binary: starting it costs 50 ms."""
-    path = shutil.which(program)
-    if not path:
-        raise LabError("%s is not installed (make deps)" % program)
-    st = os.stat(path)
-    memo = os.path.join(cache_dir("labs"), "%s-%d-%d" % (program, st.st_size, st.st_mtime_ns))
-    try:
-        with open(memo) as f:
-            return int(f.read())
-    except (OSError, ValueError):
-        pass
-    m = re.search(r"version (\d+)", tool([path, "--version"]).decode())
-    if not m:
-        raise LabError("%s does not tell its version" % program)
-    with open("%s.%d" % (memo, os.getpid()), "w") as f:
-        f.write(m.group(1))
-    os.replace("%s.%d" % (memo, os.getpid()), memo)
-    return int(m.group(1))
-
-
 def qemu_argv(arch, opts, kernel, initrd, console):
     cpus = 1 if opts.icount else opts.cpus
+    program, first, version = qemu.emulator(arch)
     args = ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-nic", "none",
             "-m", str(opts.memory), "-smp", str(cpus)]
     if opts.icount:
@@ -76,12 +55,11 @@ def qemu_argv(arch, opts, kernel, initrd, console):
     if arch == "x86_64":
         # qboot instead of SeaBIOS and an uncompressed kernel save about half a second; AMD's
         # virtualisation is the only one that QEMU emulates.
-        program = "qemu-system-x86_64"
         # QEMU before 8.0 spoils the flags register when an interrupt follows cmpxchg16b, which
         # crashes 6.12 kernels (host or guest) about every second time on a busy machine; without
         # the feature bit Linux does not use the instruction.
         cpu = "max,+svm,+npt" + opts.cpu_flags
-        if "cx16" not in cpu and qemu_version(program) < 8:
+        if "cx16" not in cpu and version < (8, 0):
             cpu += ",-cx16"
         args += ["-M", "q35", "-bios", "qboot.rom", "-cpu", cpu, "-vga", "none",
                  "-kernel", kernel.path("vmlinux")]
@@ -89,7 +67,6 @@ def qemu_argv(arch, opts, kernel, initrd, console):
     else:
         # QEMU's own pointer authentication cipher instead of the architected one, which
         # costs more than the rest of the function that it protects.
-        program = "qemu-system-aarch64"
         args += ["-M", "virt,virtualization=on,gic-version=3",
                  "-cpu", "max,pauth-impdef=on" + opts.cpu_flags,
                  "-kernel", kernel.path("vmlinuz")]
@@ -98,9 +75,7 @@ def qemu_argv(arch, opts, kernel, initrd, console):
     args += ["-initrd", initrd, "-append", cmdline.strip(),
              "-chardev", "file,id=con,path=" + console, "-serial", "chardev:con",
              "-device", "virtio-serial-pci"]
-    if not shutil.which(program):
-        raise LabError("%s is not installed (make deps)" % program)
-    return [program] + args
+    return [program] + first + args
 
 
 class Stream:

@@ -161,7 +161,7 @@ static struct ftrace_ops fops = {.func = on_call, .flags = FTRACE_OPS_FL_RECURSI
 
 static void do_ftrace(void)
 {
-	static unsigned char filter[] = "vfs_*";
+	unsigned char filter[] = "vfs_*"; /* parsed in place: a fresh copy each time */
 
 	check(!ftrace_set_filter(&fops, filter, strlen(filter), 1), "ftrace filter");
 	check(!register_ftrace_function(&fops), "ftrace on");
