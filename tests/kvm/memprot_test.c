@@ -30,6 +30,7 @@
 #define PML4	 0x9000ull
 #define PDPT	 0xa000ull
 #define PD	 0xb000ull
+#define PD2	 0x1a000ull
 #define GDT	 0x6000ull
 #define TSS	 0x6100ull
 #define IDT	 0xc000ull
@@ -866,6 +867,49 @@ static void mixed(void)
 	}
 }
 
+/*
+ * The CPU's own writes: a page table in a guarded page gets its accessed and dirty bits.
+ * No operand leads there, and the instruction must neither hang nor get past a denial.
+ */
+static void page_table_bits(void)
+{
+	static const enum rv_action acts[] = {RV_ACT_RECORD, RV_ACT_DENY};
+	uint64_t *pdpt = (void *)mem(PDPT, 4096), *pd = (void *)mem(PD2, 4096);
+	uint64_t *pt = (void *)mem(WINDOW + P1, 4096);
+
+	pdpt[1] = PD2 | 0x63; /* these have their bits already */
+	pd[0] = (WINDOW + P1) | 0x63;
+	for (size_t i = 0; i < 2; i++) {
+		uint8_t *code = mem(CODE, 64), *page = mem(SOURCE + 0x1000, 8);
+		bool landed;
+		const char *why;
+		char name[40];
+		size_t n = 0;
+
+		memset(pt, 0, 4096);
+		pt[0] = (SOURCE + 0x1000) | 3;
+		memset(page, 0, 8);
+		n += unhex("48bb", code);
+		memcpy(code + n, &(uint64_t){HIGH + (1ull << 30)}, 8);
+		n += 8;
+		n += unhex("c603a5", code + n); /* mov byte [rbx], 0xa5 */
+		n += unhex("e6ee", code + n);
+		seal.act[0] = seal.act[1] = acts[i];
+		seal.events = 0;
+		why = run(1, HIGH + CODE, HANG);
+		landed = page[0] == 0xa5;
+		if (!why && !seal.events)
+			why = "no event";
+		if (!why && acts[i] == RV_ACT_RECORD && (!landed || (pt[0] & 0x60) != 0x60))
+			why = "the write or its bits did not land";
+		if (!why && acts[i] == RV_ACT_DENY && (landed || pt[0] & 0x60))
+			why = "a guarded page table was changed";
+		snprintf(name, sizeof(name), "page-table-bits/%s", i ? "deny" : "record");
+		result(name, why);
+	}
+	pdpt[1] = 0;
+}
+
 /* --- several vcpus, several initiators ---------------------------------------------------- */
 
 #define ROUNDS 150u
@@ -1024,6 +1068,7 @@ int main(int argc, char **argv)
 	every_store();
 	if (!t.only) {
 		mixed();
+		page_table_bits();
 		storm("storm/deny", RV_ACT_DENY);
 		storm("storm/record", RV_ACT_RECORD);
 	}

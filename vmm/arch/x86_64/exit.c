@@ -527,9 +527,12 @@ static int rescue_stack(struct rv_vm *vm, struct rv_vcpu *v, const struct fault 
 
 static bool stack_is_guarded(struct rv_vm *vm, struct rv_vcpu *v, uint64_t rsp)
 {
+	/* From the deepest byte of an exception frame up to the stack pointer itself: what a
+	 * push or call has just been refused counts, although a frame is aligned below it. */
+	uint64_t low = (rsp & ~15ull) - FRAME_LEN;
 	struct fault f = {.nhits = 0};
 
-	find_hits(vm, v, &(struct rv_x86_store){(rsp & ~15ull) - FRAME_LEN, FRAME_LEN}, &f);
+	find_hits(vm, v, &(struct rv_x86_store){low, (uint32_t)(rsp - low)}, &f);
 	return f.nhits > 0;
 }
 
