@@ -122,6 +122,11 @@ uint64_t rv_seal_image_va(struct rv_vm *m, uint64_t gpa)
 	return HIGH + gpa;
 }
 
+void rv_seal_name(struct rv_vm *m, struct rv_vcpu *v, struct rv_event *ev)
+{
+	(void)m, (void)v, (void)ev;
+}
+
 uint64_t rv_seal_task_stack(struct rv_vm *m, struct rv_vcpu *v)
 {
 	(void)m, (void)v;
