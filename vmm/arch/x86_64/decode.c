@@ -97,8 +97,8 @@ static bool is_bit_string(unsigned id)
  * register (SDM vol. 2, "Bit(BitBase, BitOffset)"); pop into memory computes its address
  * after it has moved the stack pointer.
  */
-static uint64_t adjust(unsigned id, const cs_x86 *x, const cs_x86_op *op,
-		       const struct kvm_regs *r, bool *known)
+static uint64_t adjust(unsigned id, const cs_x86 *x, const cs_x86_op *op, const struct kvm_regs *r,
+		       bool *known)
 {
 	uint64_t bit;
 
