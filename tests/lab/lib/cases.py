@@ -252,6 +252,17 @@ def run_plain(case):
     return result
 
 
+def keep(folder, result):
+    os.makedirs(folder, exist_ok=True)
+    path = os.path.join(folder, result.case["name"])
+    with open(path + ".console", "w") as f:
+        f.write("\n".join(result.console) + "\n")
+    with open(path + ".journal", "w") as f:
+        for e in result.events:
+            f.write(json.dumps(e) + "\n")
+    return path
+
+
 # --- verdicts -------------------------------------------------------------------------
 
 def base(symbol):
