@@ -10,6 +10,8 @@ kernel=$("$lab" kernel-path --arch amd64 --flavour cloud --version 6.1)
 arm=$("$lab" kernel-path --arch arm64 --flavour cloud --version 6.1)
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
+# The test guest's modules, built against this kernel where that has not been done.
+"$here/guests/build" "$("$lab" kernel-path --version 6.1 --headers)" >/dev/null
 "$here/guests/mkinitrd" "$tmp/initrd" "$(basename "$(dirname "$kernel")")"
 # As root of a machine whose files belong to somebody else, the policy file's owner matters:
 # the emulated host unpacks everything as root.
