@@ -113,7 +113,8 @@ static const struct {
 	{"storm", "SECONDS  fork, exec, pipes, signals, ptrace", rvx_storm},
 	{"bpf", "sock|kprobe|tracepoint|fentry [TIMES]  load, attach, run, detach", rvx_bpf},
 	{"stack", "are kernel stack traces whole?", rvx_stack},
-	{"usermap", "[TARGET]  write into the kernel from user mode (needs rv_attack)", rvx_usermap},
+	{"usermap", "[TARGET]  write into the kernel from user mode (needs rv_attack)",
+	 rvx_usermap},
 	{"bell", "[PORT]  write to a doorbell's port from user mode", bell},
 	{"nop", "exit", nop},
 };

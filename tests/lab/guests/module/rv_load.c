@@ -89,10 +89,11 @@ static void do_keys(void)
 /* --- probes --------------------------------------------------------------------- */
 
 static const char *const probed[] = {
-	"vfs_read",	"vfs_write",	  "vfs_open",	   "vfs_statx",	    "do_mmap",
-	"kernel_clone", "do_exit",	  "wake_up_process", "schedule_timeout", "hrtimer_cancel",
-	"alloc_pid",	"do_filp_open",	  "path_lookupat", "pipe_read",	    "pipe_write",
-	"unmap_region", "do_send_sig_info", "seq_read",	   "proc_reg_read", "kmem_cache_alloc",
+	"vfs_read",	    "vfs_write",      "vfs_open",      "vfs_statx",
+	"do_mmap",	    "kernel_clone",   "do_exit",       "wake_up_process",
+	"schedule_timeout", "hrtimer_cancel", "alloc_pid",     "do_filp_open",
+	"path_lookupat",    "pipe_read",      "pipe_write",    "unmap_region",
+	"do_send_sig_info", "seq_read",	      "proc_reg_read", "kmem_cache_alloc",
 };
 
 static atomic_long_t hits;
@@ -238,8 +239,9 @@ static const struct {
 	const char *name;
 	void (*fn)(void);
 } jobs[] = {
-	{"keys", do_keys},	       {"kprobes", do_kprobes}, {"ftrace", do_ftrace},
-	{"tracepoints", do_tracepoints}, {"rodata", do_rodata},
+	{"keys", do_keys},     {"kprobes", do_kprobes},
+	{"ftrace", do_ftrace}, {"tracepoints", do_tracepoints},
+	{"rodata", do_rodata},
 };
 
 static ssize_t load_write(struct file *file, const char __user *buf, size_t len, loff_t *pos)

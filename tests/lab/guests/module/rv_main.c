@@ -333,7 +333,8 @@ static int rv_show(struct seq_file *m, void *v)
 		for (i = 0; i < ARRAY_SIZE(rv_targets); i++)
 			seq_printf(m, "target %s\n", rv_targets[i].name);
 		seq_puts(m, "target entry\ntarget gate\ntarget sym:NAME\n");
-		seq_puts(m, "alias self\nalias direct\nalias vmap\nalias wp\nalias pte\nalias dpte\n");
+		seq_puts(m,
+			 "alias self\nalias direct\nalias vmap\nalias wp\nalias pte\nalias dpte\n");
 		return 0;
 	}
 	if (!rv.addr) {
@@ -343,8 +344,8 @@ static int rv_show(struct seq_file *m, void *v)
 	/* Nothing came back from the attack: look at what is there now. */
 	if (!rv.returned)
 		now = (u8 *)rv.addr;
-	seq_printf(m, "landed=%d returned=%d undone=%d error=%d len=%u", !!memcmp(rv.before, now, rv.len),
-		   rv.returned, rv.undone, rv.error, rv.len);
+	seq_printf(m, "landed=%d returned=%d undone=%d error=%d len=%u",
+		   !!memcmp(rv.before, now, rv.len), rv.returned, rv.undone, rv.error, rv.len);
 	seq_printf(m, " writer=%s target=%s alias=%s symbol=%s addr=%lx alias-addr=%lx", rv.writer,
 		   rv.target, rv.alias, rv.symbol, rv.addr, rv.alias_addr);
 	seq_printf(m, " bytes-before=%*phN bytes-after=%*phN\n", n, rv.before, n, now);
