@@ -320,6 +320,21 @@ def problems(result):
     return bad
 
 
+def died(result):
+    """The guest or its host ended by itself, and nothing that ravelin or the test said explains it.
+
+    Emulated hosts lose a guest now and then (a triple fault, a reset out of nothing), before the
+    seal is armed as well as after. Such an end is shown, its logs are kept, and the case is run
+    once more; a second one is a failure. A write event, a complaint of the guest's kernel or a
+    failed check is a failure at once.
+    """
+    if result.lost:
+        return True
+    if result.case["kind"] == "negative" and result.kind("write"):
+        return False
+    return result.status in (10, 11, 137) and not result.lines("FAIL") and not result.lines("DONE")
+
+
 def _two_witnesses(result, writes):
     """What the guest says of each attack and what the journal says must be one story."""
     bad, told = [], set()
