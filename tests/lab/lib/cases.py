@@ -6,8 +6,10 @@ by a small shell script that prints each case's console and journal between mark
 that dies takes with it only the case that was running.
 """
 
+import itertools
 import json
 import os
+import queue
 import re
 import shlex
 import subprocess
@@ -126,19 +128,98 @@ def command(case, names):
             "--append", append_line(case)]
 
 
-def run_group(host, host_cpu, todo, on_result, have_kvm=False):
+BATCH = 6  # narrow cases in one emulated host: few enough to share out, many enough to pay its boot
+
+
+def batches(wanted):
+    """(width, function that runs it) of each set of cases that share an emulated host.
+
+    A guest with one vCPU gets a host with one, so that two such hosts fill two cores; guests
+    with more get a wide host to themselves.
+    """
+    groups = {}
+    for c in wanted:
+        guest(c["kernel"], c["flavour"])  # built here, once, before threads want it
+        width = 1 if int(c["cpus"]) == 1 else 2
+        groups.setdefault((width, c["monitor"], c["host"], c["host-cpu"]), []).append(c)
+    found = []
+    for (width, monitor, host, host_cpu), group in groups.items():
+        if monitor == "none":
+            found += [(width, lambda done, c=c: done(run_plain(c))) for c in group]
+            continue
+        for at in range(0, len(group), BATCH):
+            part = group[at:at + BATCH]
+            found.append((width, lambda done, h=host, f=host_cpu, p=part, w=width:
+                          run_group(h, f, p, done, cpus=w)))
+    return found
+
+
+def run_batches(wanted, on_result, jobs):
+    """Narrow batches side by side, wide ones one after the other; on_result is called by one
+    thread at a time."""
+    lock, failure = threading.Lock(), []
+
+    def done(result):
+        with lock:
+            on_result(result)
+
+    def work(waiting):
+        while not failure:
+            try:
+                batch = waiting.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                batch(done)
+            except BaseException as e:  # the main thread says it
+                failure.append(e)
+
+    everything = batches(wanted)
+    try:
+        for width, workers in ((1, jobs), (2, 1)):
+            waiting = queue.Queue()
+            for w, batch in everything:
+                if w == width:
+                    waiting.put(batch)
+            threads = [threading.Thread(target=work, args=(waiting,), daemon=True)
+                       for _ in range(workers)]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join()
+            if failure:
+                raise failure[0]
+    finally:
+        stop_all()
+
+
+_live = set()
+
+
+def stop_all():
+    """No emulated host outlives the program that wanted it."""
+    for proc in list(_live):
+        proc.terminate()
+    for proc in list(_live):
+        proc.wait()
+
+
+def run_group(host, host_cpu, todo, on_result, have_kvm=False, cpus=2):
     """Run cases in one emulated host (or right here), and again for those left over when it dies."""
     todo = list(todo)
     while todo:
         before = len(todo)
-        _one_boot(host, host_cpu, todo, on_result, have_kvm)
+        _one_boot(host, host_cpu, todo, on_result, have_kvm, cpus)
         if len(todo) == before:
             lost = Result(todo.pop(0))
             lost.lost = "the emulated host did not run it"
             on_result(lost)
 
 
-def _one_boot(host, host_cpu, todo, on_result, have_kvm):
+_boots = itertools.count(1)
+
+
+def _one_boot(host, host_cpu, todo, on_result, have_kvm, cpus):
     with tempfile.TemporaryDirectory(prefix="rv-cases-") as tmp:
         puts, script = {}, [INSIDE]
         for case in todo:
@@ -162,16 +243,18 @@ def _one_boot(host, host_cpu, todo, on_result, have_kvm):
             args, cwd = ["sh", inside], tmp
             os.symlink(BUILD, os.path.join(tmp, "build"))
         else:
-            args, cwd = [LAB, "run", "--quiet", "--host-kernel", host, "--timeout", str(total)], TREE
+            args, cwd = [LAB, "run", "--quiet", "--host-kernel", host, "--cpus", str(cpus),
+                         "--timeout", str(total)], TREE
             if host_cpu:
                 args.append("--cpu-flags=" + host_cpu)
             os.makedirs(os.path.join(BUILD, "lab-logs"), exist_ok=True)
-            args += ["--console", os.path.join(BUILD, "lab-logs", "host-%s.console" % host)]
+            args += ["--console", os.path.join(BUILD, "lab-logs", "host-%s-%d.console" % (host, next(_boots)))]
             for name, path in puts.items():
                 args += ["--put", "%s:%s" % (path, name)]
             args += ["--put", inside + ":cases.sh", "--", "sh", "cases.sh"]
         proc = subprocess.Popen(args, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE)
+        _live.add(proc)
         result, in_journal, begun = None, False, 0.0
         # A case ends by itself, or inside by its own timeout. When not even that happens, the
         # emulated host is stuck, and nobody in there will tell: watch from out here.
@@ -221,12 +304,13 @@ def _one_boot(host, host_cpu, todo, on_result, have_kvm):
                     result = None
             err = proc.stderr.read().decode("utf-8", "replace").strip()
             code = proc.wait()
-            watch.cancel()
         except BaseException:
-            watch.cancel()
             proc.terminate()
             proc.wait()
             raise
+        finally:
+            watch.cancel()
+            _live.discard(proc)
         if result:
             todo.pop(0)
             result.seconds = time.monotonic() - begun

@@ -21,3 +21,16 @@ else
 	fail stack-sysrq "$(grep -c . /tmp/log) lines, none of the entry code"
 	while read -r line; do info "stack: $line"; done </tmp/log
 fi
+# The trace of mark_rodata_ro() as it ran at boot, called from the monitor's stub: it must lead
+# through the stub to the kernel's first thread. (A probe at boot records it: kprobe_event= on
+# the command line.)
+if [ "$(param gate 0)" = 1 ]; then
+	mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null
+	sed -n 's/^ *=> //p' /sys/kernel/tracing/trace >/tmp/chain
+	if grep -q '^kernel_init' /tmp/chain && grep -q '^ret_from_fork' /tmp/chain; then
+		ok stack-gate
+	else
+		fail stack-gate "$(grep -c . /tmp/chain) entries, not down to kernel_init"
+	fi
+	info "gate-chain=$(tr '\n' ',' </tmp/chain)"
+fi
