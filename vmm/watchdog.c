@@ -10,6 +10,7 @@
  */
 #include "vm.h"
 #include "arch.h"
+#include "enforce/seal.h"
 
 #include <errno.h>
 #include <string.h>
@@ -17,25 +18,27 @@
 
 #define STILL_LIMIT 2
 
-static void post_stall(struct rv_vm *vm, struct rv_vcpu *v, uint64_t pc)
+/* The vcpu is parked: its stack and registers can still be read. */
+static void describe(struct rv_vm *vm, struct rv_vcpu *v, uint64_t pc, struct rv_event *ev)
 {
-	struct rv_event ev = {.version = RV_EVENT_VERSION, .kind = RV_EV_STALL};
-
-	ev.vcpu = (int32_t)v->index;
-	ev.pc = pc;
-	ev.pc_exact = 1;
-	ev.value = vm->policy.watchdog_seconds * (uint64_t)v->still;
-	snprintf(ev.engine, sizeof(ev.engine), "watchdog");
-	snprintf(ev.object, sizeof(ev.object), "vcpu %u", v->index);
-	snprintf(ev.detail, sizeof(ev.detail), "no progress for %llu s",
-		 (unsigned long long)ev.value);
-	(void)rv_vm_event(vm, &ev);
+	*ev = (struct rv_event){.version = RV_EVENT_VERSION, .kind = RV_EV_STALL};
+	ev->vcpu = (int32_t)v->index;
+	ev->pc = pc;
+	ev->pc_exact = 1;
+	ev->gpa = ~0ull;
+	ev->value = vm->policy.watchdog_seconds * (uint64_t)v->still;
+	snprintf(ev->engine, sizeof(ev->engine), "watchdog");
+	snprintf(ev->object, sizeof(ev->object), "vcpu %u", v->index);
+	snprintf(ev->detail, sizeof(ev->detail), "no progress for %llu s",
+		 (unsigned long long)ev->value);
+	rv_seal_name(vm, v, ev);
 }
 
 static void look(struct rv_vm *vm, struct rv_vcpu *v)
 {
 	uint64_t exits = v->exits, digest = 0, pc = 0;
-	bool halted = false;
+	bool halted = false, still, post = false;
+	struct rv_event ev;
 	int rc;
 
 	if (exits != v->seen_exits) {
@@ -46,18 +49,22 @@ static void look(struct rv_vm *vm, struct rv_vcpu *v)
 	}
 	rv_park(vm);
 	rc = rv_arch_vcpu_pulse(v, &digest, &pc, &halted);
+	still = !rc && !halted && digest == v->seen_digest;
+	if (still && ++v->still >= STILL_LIMIT && !v->stall_posted) {
+		post = true;
+		describe(vm, v, pc, &ev);
+	}
 	rv_unpark(vm);
 	/* The look itself was an exit. */
 	v->seen_exits = v->exits;
-	if (rc || halted || digest != v->seen_digest) {
+	if (!still) {
 		v->seen_digest = digest;
 		v->still = 0;
 		v->stall_posted = false;
-		return;
 	}
-	if (++v->still >= STILL_LIMIT && !v->stall_posted) {
+	if (post) {
 		v->stall_posted = true;
-		post_stall(vm, v, pc);
+		(void)rv_vm_event(vm, &ev);
 	}
 }
 

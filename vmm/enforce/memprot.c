@@ -13,6 +13,7 @@ struct rv_memprot {
 	struct rv_vm *vm;
 	pthread_mutex_t lock; /* adders and committers; readers use the count below */
 	struct rv_guard reg[RV_MEMPROT_MAX];
+	_Atomic bool armed[RV_MEMPROT_MAX]; /* false: queued */
 	struct rv_guard_stats stats[RV_MEMPROT_MAX];
 	/* Regions are only ever appended; a reader that sees n sees whole regions. */
 	_Atomic uint32_t n;
@@ -80,7 +81,7 @@ int rv_memprot_commit(struct rv_memprot *mp, struct rv_err *err)
 		struct rv_guard *r = &mp->reg[i];
 		uint8_t *p;
 
-		if (r->armed)
+		if (mp->armed[i])
 			continue;
 		p = rv_mem_guest_ptr(mp->vm, r->gpa, r->len);
 		if (mprotect(p, r->len, PROT_READ)) {
@@ -88,7 +89,7 @@ int rv_memprot_commit(struct rv_memprot *mp, struct rv_err *err)
 				rc = rv_err_os(err, "memprot", "write-protect %s", r->object);
 			continue;
 		}
-		r->armed = true;
+		mp->armed[i] = true;
 	}
 	pthread_rwlock_unlock(&mp->vm->mem.prot_lock);
 	pthread_mutex_unlock(&mp->lock);
@@ -105,7 +106,7 @@ bool rv_memprot_overlaps(struct rv_memprot *mp, rv_gpa gpa, uint64_t len, struct
 	for (uint32_t i = 0; i < n; i++) {
 		const struct rv_guard *r = &mp->reg[i];
 
-		if (!r->armed || !overlap(r, gpa.v, len))
+		if (!mp->armed[i] || !overlap(r, gpa.v, len))
 			continue;
 		if (out)
 			*out = *r;
@@ -114,22 +115,28 @@ bool rv_memprot_overlaps(struct rv_memprot *mp, rv_gpa gpa, uint64_t len, struct
 	return false;
 }
 
+/* The pages of [gpa, gpa+len) that belong to armed regions; what lies between them stays. */
 static int set_prot(struct rv_memprot *mp, rv_gpa gpa, uint64_t len, int prot, struct rv_err *err)
 {
 	uint64_t first = gpa.v & ~(PAGE - 1);
-	uint64_t last = (gpa.v + len - 1) & ~(PAGE - 1);
+	uint64_t end = (gpa.v + len + PAGE - 1) & ~(PAGE - 1);
+	uint32_t n = atomic_load_explicit(&mp->n, memory_order_acquire);
+	int rc = 0;
 
-	for (uint64_t a = first; a <= last; a += PAGE) {
+	for (uint32_t i = 0; i < n; i++) {
+		const struct rv_guard *r = &mp->reg[i];
+		uint64_t from = r->gpa.v > first ? r->gpa.v : first;
+		uint64_t to = r->gpa.v + r->len < end ? r->gpa.v + r->len : end;
 		uint8_t *p;
 
-		/* A store may straddle into an unprotected page: leave that one alone. */
-		if (!rv_memprot_overlaps(mp, rv_gpa_of(a), PAGE, NULL))
+		if (!mp->armed[i] || from >= to)
 			continue;
-		p = rv_mem_guest_ptr(mp->vm, rv_gpa_of(a), PAGE);
-		if (!p || mprotect(p, PAGE, prot))
-			return rv_err_os(err, "memprot", "change the protection of a page");
+		p = rv_mem_guest_ptr(mp->vm, rv_gpa_of(from), to - from);
+		/* One that cannot be changed must not keep the others from being shut. */
+		if ((!p || mprotect(p, to - from, prot)) && !rc)
+			rc = rv_err_os(err, "memprot", "change the protection of %s", r->object);
 	}
-	return 0;
+	return rc;
 }
 
 int rv_memprot_open(struct rv_memprot *mp, rv_gpa gpa, uint64_t len, struct rv_err *err)

@@ -31,7 +31,6 @@ struct rv_guard {
 	uint64_t len; /* whole pages */
 	enum rv_object kind;
 	char object[32]; /* "text", "rodata", "gate" */
-	bool armed;	 /* false: queued */
 	uint32_t id;
 };
 
