@@ -766,6 +766,7 @@ static const char *run(uint32_t n, uint64_t rip, uint32_t seconds)
 	static char why[260];
 	struct rv_err err;
 	uint32_t all = vm.nvcpu;
+	bool hang;
 
 	vm.end = RV_END_NONE;
 	vm.ending = false;
@@ -782,20 +783,20 @@ static const char *run(uint32_t n, uint64_t rip, uint32_t seconds)
 	if (rv_vcpus_start(&vm, &err))
 		return "cannot start the vcpus";
 	s.go = true; /* the initiators: what is reset above is not theirs to race with */
-	if (!wait_end(seconds)) {
-		struct kvm_regs r = {0};
-
-		rv_park(&vm);
-		(void)!ioctl(vm.vcpu[0].fd, KVM_GET_REGS, &r);
-		rv_unpark(&vm);
-		snprintf(why, sizeof(why), "no end after %u s, row %s, rip 0x%llx", seconds,
-			 insns[t.next].name, (unsigned long long)r.rip);
+	hang = !wait_end(seconds);
+	/* Ended, not parked: who hangs may be the one that holds the others parked. */
+	if (hang)
 		rv_vm_end(&vm, RV_END_QUIT, "hang");
-	}
 	rv_vcpus_join(&vm);
 	vm.nvcpu = all;
-	if (vm.end == RV_END_QUIT)
+	if (hang) {
+		struct kvm_regs r = {0};
+
+		(void)!ioctl(vm.vcpu[0].fd, KVM_GET_REGS, &r);
+		snprintf(why, sizeof(why), "no end after %u s, rip 0x%llx", seconds,
+			 (unsigned long long)r.rip);
 		return why;
+	}
 	if (vm.end != RV_END_POWEROFF) {
 		snprintf(why, sizeof(why), "%s: %s", rv_end_name(vm.end), vm.end_why);
 		return why;
