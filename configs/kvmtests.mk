@@ -5,7 +5,7 @@ KVM_OUT := $(B)/kvm
 # All of the monitor but its commands; a test that judges writes itself says so below.
 KVM_OBJ := $(call obj,$(filter-out vmm/main.c vmm/cmd_%.c,$(VMM_SRC)))
 
-$(KVM_OUT)/memprot_test: $(call obj,tests/kvm/memprot_test.c) \
+$(KVM_OUT)/memprot_test: $(call obj,$(wildcard tests/kvm/memprot_*.c)) \
 		$(filter-out %/enforce/seal.o,$(KVM_OBJ)) $(patsubst %.S,$(OBJ)/%.o,$(STUB_SRC)) $(POLICY_LIB) $(GUEST_LIB)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(LDFLAGS) $^ $(LIBS) -o $@
