@@ -131,7 +131,7 @@ def command(case, names):
 BATCH = 6  # narrow cases in one emulated host: few enough to share out, many enough to pay its boot
 
 
-def batches(wanted):
+def batches(wanted, jobs):
     """(host CPUs, function that runs it) of each set of cases that share an emulated host."""
     groups = {}
     for c in wanted:
@@ -142,8 +142,9 @@ def batches(wanted):
         if monitor == "none":
             found += [(cpus, lambda done, c=c: done(run_plain(c))) for c in group]
             continue
-        for at in range(0, len(group), BATCH):
-            part = group[at:at + BATCH]
+        size = min(BATCH, -(-len(group) // jobs) if cpus == 1 else BATCH)
+        for at in range(0, len(group), size):
+            part = group[at:at + size]
             found.append((cpus, lambda done, h=host, f=host_cpu, p=part, n=cpus:
                           run_group(h, f, p, done, cpus=n)))
     return found
@@ -169,7 +170,7 @@ def run_batches(wanted, on_result, jobs):
             except BaseException as e:  # the main thread says it
                 failure.append(e)
 
-    everything = batches(wanted)
+    everything = batches(wanted, jobs)
     try:
         for narrow, workers in ((True, jobs), (False, 1)):
             waiting = queue.Queue()
