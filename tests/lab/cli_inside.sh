@@ -102,6 +102,8 @@ mv /dev/kvm /dev/kvm.away
 expect kvm/missing 1 "/dev/kvm" $R run --kernel "$kernel" --console null
 expect doctor/missing 2 "/dev/kvm" $R doctor
 mv /dev/kvm.away /dev/kvm
+# What the demo decides by: can guests run right here? (tests/lab/demo, have_kvm)
+expect doctor/speed 0 '"emulated": false' $R doctor --json
 
 # --- nokaslr is honoured and written down -----------------------------------------------------------
 cat >$t/ifable.yaml <<'Y'
