@@ -131,7 +131,8 @@ static bool is_access(uint32_t kind)
 
 static void put_where(struct line *l, const struct rv_event *ev)
 {
-	size_t n = ev->nbytes <= sizeof(ev->old_bytes) ? ev->nbytes : sizeof(ev->old_bytes);
+	size_t nold = ev->nold <= sizeof(ev->old_bytes) ? ev->nold : sizeof(ev->old_bytes);
+	size_t nnew = ev->nnew <= sizeof(ev->new_bytes) ? ev->nnew : sizeof(ev->new_bytes);
 
 	if (ev->vcpu >= 0)
 		put(l, ",\"vcpu\":%d", ev->vcpu);
@@ -157,10 +158,10 @@ static void put_where(struct line *l, const struct rv_event *ev)
 		put_number(l, "value", ev->value);
 	if (ev->ref)
 		put_number(l, "ref", ev->ref);
-	if (n) {
-		put_bytes(l, "old", ev->old_bytes, n);
-		put_bytes(l, "new", ev->new_bytes, n);
-	}
+	if (nold)
+		put_bytes(l, "old", ev->old_bytes, nold);
+	if (nnew)
+		put_bytes(l, "new", ev->new_bytes, nnew);
 	put_string(l, "insn", ev->insn, sizeof(ev->insn));
 	if (is_access(ev->kind) && ev->pc)
 		put(l, ",\"cpl\":%u", ev->cpl);

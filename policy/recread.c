@@ -102,8 +102,6 @@ static int get_kind(const json_t *obj, struct rv_record *out, struct rv_err *err
 
 static void get_event(const json_t *obj, struct rv_event *ev)
 {
-	size_t nold, nnew;
-
 	ev->version = RV_EVENT_VERSION;
 	ev->mono_ns = get_number(obj, "mono_ns", 0);
 	ev->wall_ns = get_time(obj);
@@ -115,9 +113,8 @@ static void get_event(const json_t *obj, struct rv_event *ev)
 	ev->gpa = get_addr(obj, "gpa", UINT64_MAX);
 	ev->value = get_number(obj, "value", 0);
 	ev->ref = get_number(obj, "ref", 0);
-	nold = get_bytes(obj, "old", ev->old_bytes, sizeof(ev->old_bytes));
-	nnew = get_bytes(obj, "new", ev->new_bytes, sizeof(ev->new_bytes));
-	ev->nbytes = (uint8_t)(nold < nnew ? nold : nnew);
+	ev->nold = (uint8_t)get_bytes(obj, "old", ev->old_bytes, sizeof(ev->old_bytes));
+	ev->nnew = (uint8_t)get_bytes(obj, "new", ev->new_bytes, sizeof(ev->new_bytes));
 	ev->pc_exact = json_is_true(json_object_get(obj, "pc_exact"));
 	ev->cpl = (uint8_t)get_number(obj, "cpl", 0);
 	get_string(obj, "engine", ev->engine, sizeof(ev->engine));

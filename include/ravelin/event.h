@@ -22,22 +22,22 @@ extern "C" {
 
 enum rv_event_kind {
 	RV_EV_NONE = 0,
-	RV_EV_START,	     /* the VM was built; detail: kernel, policy digest, version */
-	RV_EV_STOP,	     /* and ended; detail says how */
-	RV_EV_PLACEMENT,     /* an address was drawn: object, target, bits of entropy in value */
-	RV_EV_ARM,	     /* a protection is on: object, target, size */
+	RV_EV_START,	 /* the VM was built; detail: kernel, policy digest, version */
+	RV_EV_STOP,	 /* and ended; detail says how */
+	RV_EV_PLACEMENT, /* an address was drawn: object, target, bits of entropy in value */
+	RV_EV_ARM,	 /* a protection is on: object, target, size */
 	RV_EV_DISARM,
-	RV_EV_DEGRADE,	     /* a protection that was asked for is not there; detail says why */
-	RV_EV_WRITE,	     /* a write into sealed memory */
-	RV_EV_PATCH,	     /* a legitimate text patch (journaled when policy asks) */
-	RV_EV_DEVICE_WRITE,  /* a device of ours was told to write into sealed memory */
-	RV_EV_BAD_DOORBELL,  /* a doorbell rung from outside the gate */
-	RV_EV_STALL,	     /* a vcpu makes no progress */
-	RV_EV_GUEST_BAD,     /* a guest structure contradicts itself */
-	RV_EV_LOST,	     /* events were dropped; value is how many */
-	RV_EV_COALESCED,     /* value more events like the one in ref */
-	RV_EV_INTERNAL,	     /* an engine failed by itself */
-	RV_EV_LIFECYCLE,     /* reboot, power-off, panic */
+	RV_EV_DEGRADE,	    /* a protection that was asked for is not there; detail says why */
+	RV_EV_WRITE,	    /* a write into sealed memory */
+	RV_EV_PATCH,	    /* a legitimate text patch (journaled when policy asks) */
+	RV_EV_DEVICE_WRITE, /* a device of ours was told to write into sealed memory */
+	RV_EV_BAD_DOORBELL, /* a doorbell rung from outside the gate */
+	RV_EV_STALL,	    /* a vcpu makes no progress */
+	RV_EV_GUEST_BAD,    /* a guest structure contradicts itself */
+	RV_EV_LOST,	    /* events were dropped; value is how many */
+	RV_EV_COALESCED,    /* value more events like the one in ref */
+	RV_EV_INTERNAL,	    /* an engine failed by itself */
+	RV_EV_LIFECYCLE,    /* reboot, power-off, panic */
 	RV_EV_COUNT
 };
 const char *rv_event_kind_name(uint32_t kind); /* "write", ...; never NULL */
@@ -66,17 +66,17 @@ struct rv_event {
 	uint64_t value;	  /* per kind */
 	uint64_t ref;	  /* sequence number of another event; 0: none */
 	uint8_t old_bytes[64], new_bytes[64];
-	uint8_t nbytes;	  /* how many of them are meaningful */
-	uint8_t pc_exact; /* 0: pc is past the instruction */
-	uint8_t cpl;	  /* privilege level of the writer; 0 = kernel */
-	uint8_t pad[5];
-	char engine[16];      /* "seal", "placement", "watchdog", "dma", ... */
-	char object[32];      /* "text", "rodata", "kernel base", "gate", ... */
-	char insn[96];	      /* the instruction, as text */
-	char pc_symbol[96];   /* symbol+0xoff */
+	uint8_t nold, nnew; /* how many of them are known; 0: none */
+	uint8_t pc_exact;   /* 0: pc is past the instruction */
+	uint8_t cpl;	    /* privilege level of the writer; 0 = kernel */
+	uint8_t pad[4];
+	char engine[16];    /* "seal", "placement", "watchdog", "dma", ... */
+	char object[32];    /* "text", "rodata", "kernel base", "gate", ... */
+	char insn[96];	    /* the instruction, as text */
+	char pc_symbol[96]; /* symbol+0xoff */
 	char caller_symbol[96];
 	char target_symbol[96];
-	char comm[24];	      /* guest task, where known */
+	char comm[24]; /* guest task, where known */
 	char detail[200];
 };
 

@@ -496,6 +496,52 @@ static void bit_strings(void **state)
 	}
 }
 
+/* What is written, where the instruction and the registers say it; else nothing is claimed. */
+static void data(void **state)
+{
+	static const struct {
+		const char *hex, *want; /* as it lies in memory; NULL: not known */
+	} t[] = {
+		{"8803", "00"},				/* mov [rbx], al */
+		{"8823", "10"},				/* mov [rbx], ah */
+		{"668903", "0010"},			/* mov [rbx], ax */
+		{"48890b", "1000000000000000"},		/* mov [rbx], rcx */
+		{"c60301", "01"},			/* mov byte [rbx], 1 */
+		{"66c7033412", "3412"},			/* mov word [rbx], 0x1234 */
+		{"48c703feffffff", "feffffffffffffff"}, /* sign-extended */
+		{"480fc303", "0010000000000000"},	/* movnti [rbx], rax */
+		{"660f38f103", "1000"},			/* movbe [rbx], ax */
+		{"480f38f103", "0000000000001000"},	/* movbe [rbx], rax */
+		{"488703", "0010000000000000"},		/* xchg [rbx], rax */
+		{"48a38877665544332211", "0010000000000000"},
+		{"aa", "00"},			    /* stosb */
+		{"48ab", "0010000000000000"},	    /* stosq */
+		{"50", "0010000000000000"},	    /* push rax */
+		{"6aff", "ffffffffffffffff"},	    /* push -1 */
+		{"e800000000", "05000081ffffffff"}, /* call: where it returns to */
+		{"480103", NULL},		    /* add [rbx], rax: depends on memory */
+		{"ff33", NULL},			    /* push [rbx] */
+		{"a4", NULL},			    /* movsb */
+		{"0f1103", NULL},		    /* movups [rbx], xmm0 */
+		{"668c1b", NULL},		    /* mov [rbx], ds: no general register */
+	};
+	struct rv_x86_insn in;
+	struct kvm_regs r;
+	struct kvm_sregs s;
+
+	(void)state;
+	registers(&r, &s);
+	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		uint8_t want[8];
+		size_t n = t[i].want ? unhex(t[i].want, want) : 0;
+
+		assert_int_equal(decode(t[i].hex, &r, &s, &in), 0);
+		if (in.ndata != n || memcmp(in.data, want, n))
+			fail_msg("%s: %u bytes %02x.., expected %s", t[i].hex, in.ndata, in.data[0],
+				 t[i].want ? t[i].want : "none");
+	}
+}
+
 static void marks(void **state)
 {
 	struct rv_x86_insn in;
@@ -562,10 +608,8 @@ static int setup(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(table),
-		cmocka_unit_test(bit_strings),
-		cmocka_unit_test(marks),
-		cmocka_unit_test(any_bytes),
+		cmocka_unit_test(table), cmocka_unit_test(bit_strings), cmocka_unit_test(data),
+		cmocka_unit_test(marks), cmocka_unit_test(any_bytes),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

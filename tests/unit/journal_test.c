@@ -56,7 +56,7 @@ static void sample(struct rv_event *ev)
 	ev->caller = 0xffffffffc0000200u;
 	ev->target = 0xffffffff81234560u;
 	ev->gpa = 0x1234560;
-	ev->nbytes = 4;
+	ev->nold = ev->nnew = 4;
 	memcpy(ev->old_bytes, "\x0f\x1f\x44\x00", 4);
 	memcpy(ev->new_bytes, "\xcc\x1f\x44\x00", 4);
 	strcpy(ev->engine, "seal");
@@ -110,6 +110,27 @@ static void test_pinned(void **state)
 	strcpy(ev.detail, "a\x1b[31m\"\\\xff");
 	rv_record_line(&c, "", &ev, NULL, line);
 	assert_string_equal(line, pinned_two);
+}
+
+/* What is not known is not claimed: a write whose new bytes nobody saw has no "new". */
+static void test_one_side(void **state)
+{
+	char line[RV_RECORD_MAX];
+	struct rv_chain c;
+	struct rv_event ev;
+
+	(void)state;
+	rv_chain_init(&c);
+	sample(&ev);
+	ev.nnew = 0;
+	rv_record_line(&c, "web1", &ev, &fault, line);
+	assert_non_null(strstr(line, "\"old\":\"0f1f4400\""));
+	assert_null(strstr(line, "\"new\""));
+	ev.nold = 0;
+	ev.nnew = 2;
+	rv_record_line(&c, "web1", &ev, &fault, line);
+	assert_null(strstr(line, "\"old\""));
+	assert_non_null(strstr(line, "\"new\":\"cc1f\""));
 }
 
 /* Everything at its longest and least printable stays within the promised size. */
@@ -508,12 +529,19 @@ static void test_disk_full(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pinned),	   cmocka_unit_test(test_longest),
-		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_continue),
-		cmocka_unit_test(test_every_byte), cmocka_unit_test(test_every_truncation),
-		cmocka_unit_test(test_refusals),   cmocka_unit_test(test_loss),
-		cmocka_unit_test(test_coalesce),   cmocka_unit_test(test_flood_table),
-		cmocka_unit_test(test_threads),	   cmocka_unit_test(test_disk_full),
+		cmocka_unit_test(test_pinned),
+		cmocka_unit_test(test_one_side),
+		cmocka_unit_test(test_longest),
+		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_continue),
+		cmocka_unit_test(test_every_byte),
+		cmocka_unit_test(test_every_truncation),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_loss),
+		cmocka_unit_test(test_coalesce),
+		cmocka_unit_test(test_flood_table),
+		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_disk_full),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -105,8 +105,8 @@ void rv_seal_name(struct rv_vm *vm, struct rv_vcpu *v, struct rv_event *ev)
 		return;
 	rv_kernel_set_regs(&k, &paging);
 	(void)!rv_kernel_symbolize(&k, ev->pc, ev->pc_symbol, sizeof(ev->pc_symbol));
-	if (ev->gpa != ~0ull && !rv_kernel_symbolize_gpa(&k, ev->gpa, ev->target_symbol,
-							 sizeof(ev->target_symbol)))
+	if (ev->gpa != ~0ull &&
+	    !rv_kernel_symbolize_gpa(&k, ev->gpa, ev->target_symbol, sizeof(ev->target_symbol)))
 		;
 	else if (ev->target)
 		(void)!rv_kernel_symbolize(&k, ev->target, ev->target_symbol,
@@ -190,8 +190,9 @@ static int queue(struct rv_vm *vm, uint64_t start, uint64_t end, enum rv_object 
 	int rc;
 
 	if (glo >= gpa && ghi <= last) {
-		rc = glo > gpa ? rv_memprot_add(vm->prot, rv_gpa_of(gpa), glo - gpa, kind, name, err)
-			       : 0;
+		rc = glo > gpa
+			     ? rv_memprot_add(vm->prot, rv_gpa_of(gpa), glo - gpa, kind, name, err)
+			     : 0;
 		if (rc)
 			return rc;
 		gpa = ghi;
@@ -282,11 +283,11 @@ enum rv_action rv_seal_write(struct rv_vm *vm, struct rv_vcpu *v, const struct r
 	ev.gpa = w->gpa.v;
 	ev.size = w->len;
 	if (now) {
-		ev.nbytes = (uint8_t)(w->len > sizeof(ev.old_bytes) ? sizeof(ev.old_bytes) : w->len);
-		memcpy(ev.old_bytes, now, ev.nbytes);
+		ev.nold = (uint8_t)(w->len > sizeof(ev.old_bytes) ? sizeof(ev.old_bytes) : w->len);
+		memcpy(ev.old_bytes, now, ev.nold);
 	}
-	if (w->nbytes)
-		memcpy(ev.new_bytes, w->bytes, w->nbytes);
+	ev.nnew = w->nbytes;
+	memcpy(ev.new_bytes, w->bytes, w->nbytes);
 	snprintf(ev.engine, sizeof(ev.engine), "seal");
 	snprintf(ev.object, sizeof(ev.object), "%s", reg->object);
 	snprintf(ev.insn, sizeof(ev.insn), "%s", w->insn);
@@ -309,9 +310,9 @@ static void patch_event(struct rv_vm *vm, struct rv_vcpu *v, rv_gpa gpa, const u
 	ev.target = target.v;
 	ev.gpa = gpa.v;
 	ev.size = len;
-	ev.nbytes = (uint8_t)(len > sizeof(ev.old_bytes) ? sizeof(ev.old_bytes) : len);
-	memcpy(ev.old_bytes, old, ev.nbytes);
-	memcpy(ev.new_bytes, bytes, ev.nbytes);
+	ev.nold = ev.nnew = (uint8_t)(len > sizeof(ev.old_bytes) ? sizeof(ev.old_bytes) : len);
+	memcpy(ev.old_bytes, old, ev.nold);
+	memcpy(ev.new_bytes, bytes, ev.nnew);
 	snprintf(ev.engine, sizeof(ev.engine), "seal");
 	snprintf(ev.object, sizeof(ev.object), "text");
 	rv_seal_name(vm, v, &ev);

@@ -335,6 +335,81 @@ static void add_implicit(unsigned id, const cs_x86 *x, const struct kvm_regs *r,
 	add(out, rdi, len);
 }
 
+/* High-byte registers: no others are narrower than they lie. */
+static uint64_t high_byte(x86_reg reg, const struct kvm_regs *r, bool *known)
+{
+	*known = true;
+	switch (reg) {
+	case X86_REG_AH: return r->rax >> 8;
+	case X86_REG_BH: return r->rbx >> 8;
+	case X86_REG_CH: return r->rcx >> 8;
+	case X86_REG_DH: return r->rdx >> 8;
+	case X86_REG_AL: return r->rax;
+	case X86_REG_BL: return r->rbx;
+	case X86_REG_CL: return r->rcx;
+	case X86_REG_DL: return r->rdx;
+	case X86_REG_SIL: return r->rsi;
+	case X86_REG_DIL: return r->rdi;
+	case X86_REG_BPL: return r->rbp;
+	case X86_REG_SPL: return r->rsp;
+	case X86_REG_R8B: return r->r8;
+	case X86_REG_R9B: return r->r9;
+	case X86_REG_R10B: return r->r10;
+	case X86_REG_R11B: return r->r11;
+	case X86_REG_R12B: return r->r12;
+	case X86_REG_R13B: return r->r13;
+	case X86_REG_R14B: return r->r14;
+	case X86_REG_R15B: return r->r15;
+	default: return reg_value(reg, r, known);
+	}
+}
+
+/* The operand whose value a plain store writes: its number, or -1. */
+static int data_operand(unsigned id, const cs_x86 *x)
+{
+	switch (id) {
+	case X86_INS_MOV:
+	case X86_INS_MOVABS:
+	case X86_INS_MOVNTI:
+	case X86_INS_MOVBE:
+	case X86_INS_XCHG: return x->op_count == 2 ? 1 : -1;
+	case X86_INS_PUSH: return x->op_count == 1 ? 0 : -1;
+	case X86_INS_STOSB:
+	case X86_INS_STOSW:
+	case X86_INS_STOSD:
+	case X86_INS_STOSQ: return 1;
+	default: return -1;
+	}
+}
+
+static void find_data(unsigned id, const cs_x86 *x, const struct kvm_regs *r,
+		      struct rv_x86_insn *out)
+{
+	int n = data_operand(id, x);
+	uint32_t len = out->store[0].len;
+	uint64_t value;
+	bool known;
+
+	if (!out->nstores || len > sizeof(out->data))
+		return;
+	if (id == X86_INS_CALL) {
+		value = r->rip + out->len;
+	} else if (n < 0 || n >= x->op_count) {
+		return;
+	} else if (x->operands[n].type == X86_OP_IMM) {
+		value = (uint64_t)x->operands[n].imm;
+	} else if (x->operands[n].type == X86_OP_REG) {
+		value = high_byte(x->operands[n].reg, r, &known);
+		if (!known)
+			return;
+	} else {
+		return;
+	}
+	for (uint32_t i = 0; i < len; i++)
+		out->data[id == X86_INS_MOVBE ? len - 1 - i : i] = (uint8_t)(value >> (8 * i));
+	out->ndata = (uint8_t)len;
+}
+
 int rv_x86_decode(const uint8_t *bytes, size_t n, const struct kvm_regs *r,
 		  const struct kvm_sregs *s, struct rv_x86_insn *out, struct rv_err *err)
 {
@@ -365,6 +440,7 @@ int rv_x86_decode(const uint8_t *bytes, size_t n, const struct kvm_regs *r,
 			add(out, va, store_size(id, &x->operands[0]));
 	}
 	add_implicit(id, x, r, s, out);
+	find_data(id, x, r, out);
 	if (!out->nstores)
 		return rv_err_at(err, RV_EUNSUPPORTED, r->rip, "decode",
 				 "the stores of \"%.80s\" are not known", in.text);

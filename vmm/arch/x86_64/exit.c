@@ -17,19 +17,19 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-#define PAGE 4096ull
-#define VEC_GP 13
-#define VEC_PF 14
-#define PF_WRITE 2u
+#define PAGE	  4096ull
+#define VEC_GP	  13
+#define VEC_PF	  14
+#define PF_WRITE  2u
 #define RFLAGS_TF 0x100u
 /* Retries of one fault that no region explains, before it is evidence of something. */
 #define SPURIOUS_MAX 1000u
 /* And of one instruction in a row, before it is judged as one whose stores are not known:
  * the CPU itself may write, where a guarded page holds page tables (accessed and dirty). */
-#define STUCK_MAX    16u
-#define STEP_TRIES   16u
-#define FRAME_LEN    48u
-#define RESCUE_OFF   8192u /* half of THREAD_SIZE (arch/x86/include/asm/page_64_types.h) */
+#define STUCK_MAX  16u
+#define STEP_TRIES 16u
+#define FRAME_LEN  48u
+#define RESCUE_OFF 8192u /* half of THREAD_SIZE (arch/x86/include/asm/page_64_types.h) */
 
 /* --- guest memory ------------------------------------------------------------- */
 
@@ -112,7 +112,7 @@ static void internal_error(struct rv_vm *vm, struct rv_vcpu *v)
 		  "vcpu %u: KVM cannot go on at 0x%llx (internal error %u, instruction %s)",
 		  v->index, (unsigned long long)r.rip, v->run->internal.suberror,
 		  v->run->internal.suberror == KVM_INTERNAL_ERROR_EMULATION ? "not emulated"
-									      : "unknown");
+									    : "unknown");
 }
 
 bool rv_arch_exit(struct rv_vm *vm, struct rv_vcpu *v)
@@ -267,8 +267,8 @@ static void open_all(struct rv_vm *vm, struct opened *o)
 }
 
 /* The pages are noted: the instruction may change the tables that lead to them. */
-static int open_stores(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f,
-		       struct opened *o, struct rv_err *err)
+static int open_stores(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f, struct opened *o,
+		       struct rv_err *err)
 {
 	int rc = 0;
 
@@ -324,8 +324,7 @@ static uint32_t put_back(struct rv_vm *vm, const struct opened *o)
 	return changed;
 }
 
-static void more_changed(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f,
-			 uint32_t bytes)
+static void more_changed(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f, uint32_t bytes)
 {
 	struct rv_event ev = {.version = RV_EVENT_VERSION, .kind = RV_EV_GUEST_BAD};
 
@@ -337,9 +336,10 @@ static void more_changed(struct rv_vm *vm, struct rv_vcpu *v, const struct fault
 	snprintf(ev.engine, sizeof(ev.engine), "seal");
 	snprintf(ev.object, sizeof(ev.object), "%s", f->hit[0].reg.object);
 	snprintf(ev.insn, sizeof(ev.insn), "%s", f->in.text);
-	snprintf(ev.detail, sizeof(ev.detail),
-		 "%u bytes beside a recorded write were changed while it was let happen, and put back",
-		 bytes);
+	snprintf(
+		ev.detail, sizeof(ev.detail),
+		"%u bytes beside a recorded write were changed while it was let happen, and put back",
+		bytes);
 	(void)rv_vm_event(vm, &ev);
 }
 
@@ -406,7 +406,7 @@ static void hide_step(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f
 		return;
 	p = rv_mem_ptr(vm, rv_gpa_of(gpa), 1);
 	if (p)
-		*p &= (uint8_t)~(RFLAGS_TF >> 8);
+		*p &= (uint8_t) ~(RFLAGS_TF >> 8);
 }
 
 /*
@@ -414,8 +414,7 @@ static void hide_step(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f
  * one instruction, close. Exact for every kind of store; slow, and meant for rare ones.
  * Where the stores are not known, or are not all, everything is open for that one step.
  */
-static int complete(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f,
-		    struct rv_err *err)
+static int complete(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f, struct rv_err *err)
 {
 	struct opened o = {.n = 0};
 	int rc = 0, run = -1, rc2;
@@ -477,7 +476,7 @@ static void explain(struct rv_vm *vm, struct rv_vcpu *v, struct fault *f)
 	f->decoded = n && !rv_x86_decode(code, n, &f->r, &f->s, &f->in, NULL);
 	for (uint32_t i = 0; i < f->in.nstores; i++)
 		find_hits(vm, v, &f->in.store[i], f);
-	/* Newer hosts say where (v6.7, KVM_EXIT_MEMORY_FAULT). */
+		/* Newer hosts say where (v6.7, KVM_EXIT_MEMORY_FAULT). */
 #ifdef KVM_EXIT_MEMORY_FAULT
 	if (!f->nhits && v->run->exit_reason == KVM_EXIT_MEMORY_FAULT) {
 		uint64_t gpa = v->run->memory_fault.gpa;
@@ -501,6 +500,11 @@ static void describe(const struct fault *f, const struct hit *h, struct rv_write
 	w->pc_exact = true;
 	w->cpl = f->s.ss.dpl & 3;
 	snprintf(w->insn, sizeof(w->insn), "%s", f->in.text);
+	if (f->in.ndata && h->va == f->in.store[0].va) {
+		/* A store that crosses into an open page: the part that lies in this one. */
+		w->nbytes = (uint8_t)(f->in.ndata < h->len ? f->in.ndata : h->len);
+		memcpy(w->bytes, f->in.data, w->nbytes);
+	}
 }
 
 /*

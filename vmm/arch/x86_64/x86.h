@@ -52,16 +52,16 @@
 #define X86_4G		  0x100000000ull
 
 /* Power management ports, in the FADT. */
-#define X86_PM_BASE	  0x600u
-#define X86_PM1_EVT	  0x600u /* status, enable: 2 + 2 bytes */
-#define X86_PM1_CNT	  0x604u
-#define X86_PM_TIMER	  0x608u
-#define X86_PM_RESET	  0x60cu
-#define X86_PM_LEN	  16u
-#define X86_SCI_IRQ	  9u
-#define X86_SLP_TYP_S5	  5u
-#define X86_COM1	  0x3f8u
-#define X86_COM1_IRQ	  4u
+#define X86_PM_BASE    0x600u
+#define X86_PM1_EVT    0x600u /* status, enable: 2 + 2 bytes */
+#define X86_PM1_CNT    0x604u
+#define X86_PM_TIMER   0x608u
+#define X86_PM_RESET   0x60cu
+#define X86_PM_LEN     16u
+#define X86_SCI_IRQ    9u
+#define X86_SLP_TYP_S5 5u
+#define X86_COM1       0x3f8u
+#define X86_COM1_IRQ   4u
 
 struct rv_arch_vm {
 	bool msr_filter;
@@ -95,6 +95,10 @@ struct rv_x86_insn {
 	bool pushes_flags; /* pushf: a single step would leave its own TF in the image */
 	struct rv_x86_store store[3];
 	uint32_t nstores;
+	/* What the first store writes, where the instruction alone says it: mov, movnti, movbe,
+	 * stos, xchg, push and call of a register or an immediate. 0 bytes: not known. */
+	uint8_t data[8];
+	uint8_t ndata;
 };
 
 /*
