@@ -39,10 +39,12 @@ LDFLAGS += -pie -Wl,-z,relro,-z,now -Wl,--as-needed
 # tables cost some 2 MiB of private memory in every process that links it.
 LIBNAMES := -lyaml -lnettle -ljansson -lseccomp -llz4 -lzstd -llzma -lz
 LIBS := $(LIBNAMES) -lpthread -ldl
+# The device tree of arm64 machines; nothing but the monitor needs it.
+LIBNAMES_arm64 := -lfdt
 # The monitor itself takes these from their archives: as shared objects they cost each VM
 # 0.7 MiB of its own memory. STATIC=0 links them shared, as distributions prefer.
 STATIC ?= 1
-BIN_LIBS := $(if $(filter 1,$(STATIC)),-Wl$(comma)-Bstatic $(LIBNAMES) -Wl$(comma)-Bdynamic -lpthread -ldl,$(LIBS))
+BIN_LIBS := $(if $(filter 1,$(STATIC)),-Wl$(comma)-Bstatic $(LIBNAMES) $(LIBNAMES_$(ARCH)) -Wl$(comma)-Bdynamic -lpthread -ldl,$(LIBS) $(LIBNAMES_$(ARCH)))
 
 GUEST_SRC  := $(wildcard guest/*.c guest/base/*.c guest/image/*.c guest/sym/*.c guest/source/*.c \
 	guest/paging/*.c guest/linux/*.c)

@@ -12,9 +12,19 @@
 /* What the loader may choose from; bytes. */
 struct rv_arch_place {
 	uint64_t virt_align, phys_align;
-	uint64_t virt_slots; /* bases link_base + n * virt_align, n < virt_slots */
-	uint64_t phys_min;   /* lowest gpa of flat offset 0 */
+	/* bases link_base + virt_first + n * virt_align, n < virt_slots */
+	uint64_t virt_first, virt_slots;
+	uint64_t phys_min;    /* lowest gpa of flat offset 0 */
+	bool self_relocating; /* the kernel applies its relocations itself */
+	char why[128];	      /* why its virtual base cannot be chosen; "" when it can */
 };
+
+/* What is added to the command line that the operator gave (may be NULL): "" or words
+ * with a space in front. */
+const char *rv_arch_append(const char *given);
+
+/* Type argument of KVM_CREATE_VM for a VM with so many bytes of RAM. */
+unsigned long rv_arch_vm_type(int kvm_fd, uint64_t memory);
 
 /* The guest physical map: how RAM of this size is cut around the MMIO hole. */
 uint32_t rv_arch_ram_layout(uint64_t size, struct rv_ram out[2]);
@@ -25,14 +35,14 @@ void rv_arch_virtio_slot(uint32_t i, struct rv_virtio_slot *out);
 int rv_arch_vm_init(struct rv_vm *vm, struct rv_err *err) RV_MUST_CHECK;
 void rv_arch_vm_deinit(struct rv_vm *vm);
 /* Platform devices: console port, power management, reset. */
-int rv_arch_devices(struct rv_vm *vm, struct rv_chardev *console,
-		    struct rv_err *err) RV_MUST_CHECK;
+int rv_arch_devices(struct rv_vm *vm, struct rv_chardev *console, struct rv_err *err) RV_MUST_CHECK;
 /* After KVM_CREATE_VCPU: CPU identity. The memory layout does not matter yet. */
 int rv_arch_vcpu_init(struct rv_vm *vm, struct rv_vcpu *vcpu, struct rv_err *err) RV_MUST_CHECK;
 
-/* Loader process: is the image one we can start, what may be chosen, where it enters. */
+/* Loader process: is the image one we can start, what may be chosen (*out is zeroed
+ * before), where it enters. */
 int rv_arch_image_check(const struct rv_image *img, struct rv_err *err) RV_MUST_CHECK;
-void rv_arch_image_place(const struct rv_image_info *info, struct rv_arch_place *out);
+void rv_arch_image_place(struct rv_vm *vm, const struct rv_image *img, struct rv_arch_place *out);
 /* Highest address an initrd may end at. */
 uint64_t rv_arch_initrd_max(const struct rv_image_info *info);
 

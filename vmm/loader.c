@@ -59,39 +59,39 @@ static bool cmdline_has(const char *cmdline, const char *word)
 
 /* --- placement ---------------------------------------------------------------- */
 
-static int place(struct rv_vm *vm, struct rv_boot_plan *p)
+static int place(struct rv_vm *vm, struct rv_boot_plan *p, const struct rv_arch_place *pl)
 {
 	const struct rv_image_info *info = &p->info;
 	uint64_t need = info->init_size > info->mem_size ? info->init_size : info->mem_size;
 	bool nokaslr = cmdline_has(vm->cmdline, "nokaslr");
-	struct rv_arch_place pl;
 	struct rv_windows w = {.n = 0};
 	uint64_t total;
 
-	rv_arch_image_place(info, &pl);
-	rv_windows_add(&w, pl.phys_min, rv_mem_low_end(vm), vm->initrd_gpa, vm->initrd_len, need,
-		       pl.phys_align);
+	rv_windows_add(&w, pl->phys_min, rv_mem_low_end(vm), vm->initrd_gpa, vm->initrd_len, need,
+		       pl->phys_align);
 	if (rv_mem_high_end(vm))
 		rv_windows_add(&w, vm->mem.ram[1].gpa.v, rv_mem_high_end(vm), vm->initrd_gpa,
-			       vm->initrd_len, need, pl.phys_align);
+			       vm->initrd_len, need, pl->phys_align);
 	total = rv_windows_total(&w);
 	if (!total)
 		return rv_err_set(&p->err, RV_EINVAL, "loader",
 				  "the kernel needs %llu MiB of RAM above %llu MiB beside the "
 				  "initrd; the VM has %llu MiB",
 				  (unsigned long long)(need / MIB + 1),
-				  (unsigned long long)(pl.phys_min / MIB),
+				  (unsigned long long)(pl->phys_min / MIB),
 				  (unsigned long long)(vm->mem.size / MIB));
-	p->phys_base = rv_windows_has(&w, info->phys_base, pl.phys_align) ? info->phys_base
-									  : w.w[0].first;
+	p->phys_base = rv_windows_has(&w, info->phys_base, pl->phys_align) ? info->phys_base
+									   : w.w[0].first;
 	if (vm->policy.placement_base == RV_PLACE_OFF)
 		snprintf(p->place_why, sizeof(p->place_why), "policy: placement.base is off");
 	else if (nokaslr)
 		snprintf(p->place_why, sizeof(p->place_why), "nokaslr on the command line");
+	else if (pl->why[0])
+		snprintf(p->place_why, sizeof(p->place_why), "%s", pl->why);
 	else if (!info->has_relocs)
 		snprintf(p->place_why, sizeof(p->place_why),
 			 "the image carries no relocations (a bzImage does)");
-	else if (pl.virt_slots < 2)
+	else if (pl->virt_slots < 2)
 		snprintf(p->place_why, sizeof(p->place_why), "the image fills its whole range");
 	if (p->place_why[0]) {
 		if (vm->policy.placement_base == RV_PLACE_RANDOM)
@@ -100,10 +100,10 @@ static int place(struct rv_vm *vm, struct rv_boot_plan *p)
 					  p->place_why);
 		return 0;
 	}
-	p->phys_base = rv_windows_draw(&w, pl.phys_align);
+	p->phys_base = rv_windows_draw(&w, pl->phys_align);
 	p->place_bits_phys = rv_log2(total);
-	p->virt_delta = rv_random_below(pl.virt_slots) * pl.virt_align;
-	p->place_bits_virt = rv_log2(pl.virt_slots);
+	p->virt_delta = pl->virt_first + rv_random_below(pl->virt_slots) * pl->virt_align;
+	p->place_bits_virt = rv_log2(pl->virt_slots);
 	p->placed = true;
 	return 0;
 }
@@ -114,9 +114,12 @@ static int place(struct rv_vm *vm, struct rv_boot_plan *p)
 static void copy_symbols(struct rv_boot_plan *p, const struct rv_kallsyms *k)
 {
 	struct rv_symbol_want w[] = {
-		{.name = "_text"},	      {.name = "_etext"},
-		{.name = "__start_rodata"},   {.name = "__end_rodata"},
-		{.name = "x86_return_thunk"}, {.name = "__x86_return_thunk"},
+		{.name = "_text"},
+		{.name = "_etext"},
+		{.name = "__start_rodata"},
+		{.name = "__end_rodata"},
+		{.name = "x86_return_thunk"},
+		{.name = "__x86_return_thunk"},
 	};
 
 	if (rv_kallsyms_resolve(k, w, sizeof(w) / sizeof(w[0]), NULL))
@@ -155,6 +158,7 @@ static void copy_facts(struct rv_boot_plan *p, const struct rv_image *img)
 static int load(struct rv_vm *vm, struct rv_boot_plan *p, int fd)
 {
 	uint64_t t0 = now_us();
+	struct rv_arch_place pl = {0};
 	struct rv_image *img;
 	uint8_t *dst;
 	int rc;
@@ -171,7 +175,8 @@ static int load(struct rv_vm *vm, struct rv_boot_plan *p, int fd)
 		return rv_err_set(&p->err, RV_EINVAL, "loader",
 				  "the command line has %zu characters, this kernel takes %u",
 				  strlen(vm->cmdline), p->info.cmdline_size);
-	rc = place(vm, p);
+	rv_arch_image_place(vm, img, &pl);
+	rc = place(vm, p, &pl);
 	if (rc)
 		return rc;
 	dst = rv_mem_ptr(vm, rv_gpa_of(p->phys_base), p->info.mem_size);
@@ -179,7 +184,7 @@ static int load(struct rv_vm *vm, struct rv_boot_plan *p, int fd)
 		return rv_err_at(&p->err, RV_EINVAL, p->phys_base, "loader",
 				 "the kernel does not fit");
 	rc = rv_image_load(img, dst, p->info.mem_size, &p->err);
-	if (!rc && p->virt_delta)
+	if (!rc && p->virt_delta && !pl.self_relocating)
 		rc = rv_image_relocate(img, dst, p->info.mem_size, p->virt_delta, &p->err);
 	if (rc)
 		return rc;
@@ -213,8 +218,7 @@ static int check_plan(struct rv_vm *vm, struct rv_boot_plan *p, struct rv_err *e
 					  "the loader's answer has no sense");
 	/* Negated, so that a NaN fails too. */
 	if (!(p->place_bits_virt >= 0 && p->place_bits_virt < 64) ||
-	    !(p->place_bits_phys >= 0 && p->place_bits_phys < 64) ||
-	    (!p->rc && !p->info.mem_size))
+	    !(p->place_bits_phys >= 0 && p->place_bits_phys < 64) || (!p->rc && !p->info.mem_size))
 		return rv_err_set(err, RV_EBADDATA, "loader", "the loader's answer has no sense");
 	if (!p->rc && !rv_mem_ptr(vm, rv_gpa_of(p->phys_base), p->info.mem_size))
 		return rv_err_set(err, RV_EBADDATA, "loader", "the loader's answer has no sense");
@@ -285,8 +289,9 @@ int rv_loader_run(struct rv_vm *vm, struct rv_err *err)
 		if (errno != EINTR)
 			return rv_err_os(err, "loader", "wait for the loader process");
 	if (!WIFEXITED(st) || WEXITSTATUS(st))
-		return rv_err_set(err, RV_EBADDATA, "loader", "%s: reading it killed the loader (%s %d)",
-				  vm->opt->kernel, WIFSIGNALED(st) ? "signal" : "status",
+		return rv_err_set(err, RV_EBADDATA, "loader",
+				  "%s: reading it killed the loader (%s %d)", vm->opt->kernel,
+				  WIFSIGNALED(st) ? "signal" : "status",
 				  WIFSIGNALED(st) ? WTERMSIG(st) : WEXITSTATUS(st));
 	rc = check_plan(vm, p, err);
 	if (rc)

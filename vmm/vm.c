@@ -114,7 +114,7 @@ static int open_kvm(struct rv_vm *vm, struct rv_err *err)
 		rc = rv_caps_require(&caps, err);
 	if (rc)
 		return rc;
-	vm->fd = ioctl(vm->kvm, KVM_CREATE_VM, 0UL);
+	vm->fd = ioctl(vm->kvm, KVM_CREATE_VM, rv_arch_vm_type(vm->kvm, vm->opt->memory));
 	if (vm->fd < 0)
 		return rv_err_os(err, "kvm", "create a VM");
 	return 0;
@@ -211,7 +211,7 @@ static int load_initrd(struct rv_vm *vm, struct rv_err *err)
 	if (top > 0x7fffffffull)
 		top = 0x80000000ull; /* initrd_addr_max of every x86_64 kernel; the loader checks */
 	vm->initrd_len = (uint64_t)st.st_size;
-	if (vm->initrd_len > top - (16u << 20)) {
+	if (vm->initrd_len > top - vm->mem.ram[0].gpa.v - (16u << 20)) {
 		rv_err_set(err, rc, "initrd", "%s: %llu MiB do not fit in %llu MiB of RAM",
 			   vm->opt->initrd, (unsigned long long)(vm->initrd_len >> 20),
 			   (unsigned long long)(vm->mem.size >> 20));
@@ -461,9 +461,8 @@ int rv_vm_run(const struct rv_run_options *opt, const struct rv_policy *policy)
 	vm->mem.fd = -1;
 	snprintf(vm->name, sizeof(vm->name), "%s",
 		 opt->name ? opt->name : policy->name[0] ? policy->name : "vm");
-	/* There is no PCI bus; a kernel that is not told looks for one, and complains. */
 	snprintf(vm->cmdline, sizeof(vm->cmdline), "%s%s", opt->append ? opt->append : "",
-		 opt->append && strstr(opt->append, "pci=") ? "" : " pci=off");
+		 rv_arch_append(opt->append));
 	pthread_mutex_init(&vm->end_lock, NULL);
 	/* Waits on it must not stretch when somebody sets the clock. */
 	pthread_condattr_init(&attr);

@@ -120,6 +120,7 @@ struct rv_boot_plan {
 	/* link-time addresses, 0 where not known */
 	uint64_t text, etext, rodata, erodata;
 	uint64_t x86_return_thunk_var, x86_return_thunk_fn;
+	uint64_t arm64_kaslr_total; /* arch/arm64/arm64.h, struct rv_arm64_kaslr */
 	uint64_t read_us, load_us;
 };
 

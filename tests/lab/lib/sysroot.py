@@ -14,7 +14,7 @@ from .common import DEB_ARCH, LabError, Manifest, arch_name, cache_dir, locked, 
 PACKAGES = """
     libcapstone-dev libcapstone4 libyaml-dev libyaml-0-2 nettle-dev libnettle8 libhogweed6 libgmp10
     libseccomp-dev libseccomp2 libjansson-dev libjansson4 liblz4-dev liblz4-1 libzstd-dev libzstd1
-    liblzma-dev liblzma5 zlib1g-dev zlib1g
+    liblzma-dev liblzma5 zlib1g-dev zlib1g libfdt-dev libfdt1
 """.split()
 
 

@@ -41,11 +41,13 @@ int rv_arch_image_check(const struct rv_image *img, struct rv_err *err)
 	return 0;
 }
 
-void rv_arch_image_place(const struct rv_image_info *i, struct rv_arch_place *out)
+void rv_arch_image_place(struct rv_vm *vm, const struct rv_image *img, struct rv_arch_place *out)
 {
+	const struct rv_image_info *i = rv_image_info(img);
 	uint64_t first = i->link_base & (KERNEL_IMAGE_SIZE - 1);
 	uint64_t need = (i->mem_size + MIB2 - 1) & ~(MIB2 - 1);
 
+	(void)vm;
 	out->virt_align = out->phys_align = MIB2;
 	out->phys_min = LOAD_PHYSICAL;
 	/* As the kernel's own find_random_virt_addr(): from the link address to the end of

@@ -33,6 +33,18 @@ void rv_arch_virtio_slot(uint32_t i, struct rv_virtio_slot *out)
 	out->gsi = gsi[i % RV_VIRTIO_MAX];
 }
 
+/* There is no PCI bus; a kernel that is not told looks for one, and complains. */
+const char *rv_arch_append(const char *given)
+{
+	return given && strstr(given, "pci=") ? "" : " pci=off";
+}
+
+unsigned long rv_arch_vm_type(int kvm_fd, uint64_t memory)
+{
+	(void)kvm_fd, (void)memory;
+	return 0;
+}
+
 static int enable_cap(struct rv_vm *vm, uint32_t cap, uint64_t arg)
 {
 	struct kvm_enable_cap c = {.cap = cap, .args = {arg}};
