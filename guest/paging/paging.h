@@ -22,8 +22,9 @@
 struct rv_paging_regs {
 	enum rv_arch arch;
 	/*
-	 * Width of a physical address (CPUID 80000008H:EAX[7:0]); 0 is taken as 52,
-	 * the architecture's most. Address bits above it are reserved.
+	 * Width of a physical address (x86: CPUID 80000008H:EAX[7:0]; arm64:
+	 * ID_AA64MMFR0_EL1.PARange, decoded); 0 is taken as 52, the architecture's most.
+	 * Address bits above it are reserved.
 	 */
 	uint32_t pa_bits;
 	/* Entry bits that mean "encrypted" or "shared", not address: SME/SEV C-bit, TDX. */
@@ -31,22 +32,37 @@ struct rv_paging_regs {
 	struct {
 		uint64_t cr3, cr4, efer;
 	} x86;
+	/*
+	 * EL1's registers as they are. tcr2, pir and pire0 (permission indirection) are 0
+	 * for a CPU without them.
+	 */
+	struct {
+		uint64_t ttbr0, ttbr1, tcr, sctlr;
+		uint64_t tcr2, pir, pire0;
+	} arm64;
 };
 
 /* One table entry that a walk passed. */
 struct rv_paging_step {
 	rv_gpa at;	/* where the entry is */
 	uint64_t entry; /* as read */
-	uint32_t level; /* 5 (top) .. 1 (4K page) */
+	uint32_t level; /* 5 (top) .. 1 (page). arm64 counts the other way: 4 - its level */
 };
 
 struct rv_translation {
 	rv_gpa gpa;
 	/* Size of the page; after RV_ENOTMAPPED the size of the hole around gva that
-	 * the last entry proves, aligned to itself (0: gva is not canonical). */
+	 * the last entry proves, aligned to itself (0: no entry was read, as gva is not
+	 * canonical or its half has no tables). */
 	uint64_t page_size;
-	/* Effective rights: all levels taken together. */
+	/*
+	 * Effective rights: all levels taken together. user: user mode may read; write:
+	 * the kernel may; nx: the kernel may not execute, on x86 nobody may.
+	 */
 	bool user, write, nx;
+	/* User mode's own: on arm64 it may execute what it cannot read, and the kernel
+	 * may write what user mode can only read. */
+	bool user_write, user_nx;
 	uint32_t nsteps; /* valid after failures too */
 	struct rv_paging_step step[RV_PAGING_MAX_LEVELS];
 };
@@ -58,14 +74,16 @@ struct rv_paging_ops {
 	/*
 	 * 0; RV_ENOTMAPPED for an entry that is not present and for an address that
 	 * is not canonical; RV_EBADDATA with the entry's address for reserved bits,
-	 * a table outside RAM and a table that points to itself or its parents;
-	 * RV_EBUDGET; RV_EUNSUPPORTED when the registers say paging is off.
+	 * a table outside RAM and a table that points to itself or its parents, or with
+	 * gva for registers that contradict themselves; RV_EBUDGET; RV_EUNSUPPORTED when
+	 * the registers say paging is off or of a kind that is not known here.
 	 */
 	int (*translate)(struct rv_view *v, rv_gva gva, struct rv_translation *out,
 			 struct rv_err *err);
 };
 
 extern const struct rv_paging_ops rv_paging_x86_64;
+extern const struct rv_paging_ops rv_paging_arm64;
 
 /*
  * The unit of inspection: one address space, looked at with one budget. A view

@@ -8,6 +8,7 @@ static const struct rv_paging_ops *ops_of(enum rv_arch arch)
 {
 	switch (arch) {
 	case RV_ARCH_X86_64: return &rv_paging_x86_64;
+	case RV_ARCH_ARM64: return &rv_paging_arm64;
 	default: return NULL;
 	}
 }

@@ -121,6 +121,8 @@ static int step(struct walk *w, uint32_t level, bool *leaf)
 		if (leaf_reserved(e, level))
 			return bad(w, at, e, level, "reserved bits of a large page are set");
 		out->gpa = rv_gpa_of((e & w->addr_mask & ~in_page) | (w->va & in_page));
+		out->user_write = out->user && out->write;
+		out->user_nx = out->nx || !out->user;
 		return RV_OK;
 	}
 	if (e & PTE_PS)

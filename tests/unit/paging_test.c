@@ -97,11 +97,11 @@ static void test_sizes(void **state)
 		assert_int_equal(xlat(&f, base + 0x2fffff, &t, NULL), 0);
 		assert_int_equal(t.gpa.v, 0x2fffff);
 		assert_int_equal(t.page_size, 2 << 20);
-		assert_true(!t.write && t.nx);
+		assert_true(!t.write && t.nx && !t.user_write && t.user_nx);
 		assert_int_equal(xlat(&f, base + 0x40000000 + 0x3fffffff, &t, NULL), 0);
 		assert_int_equal(t.gpa.v, 0x7fffffff);
 		assert_int_equal(t.page_size, 1 << 30);
-		assert_true(t.user && t.write && !t.nx);
+		assert_true(t.user && t.write && !t.nx && t.user_write && !t.user_nx);
 		fake_deinit(&f);
 	}
 }
