@@ -22,6 +22,12 @@
 
 #include "rvx.h"
 
+#ifdef __aarch64__
+#define GETPPID "__arm64_sys_getppid"
+#else
+#define GETPPID "__x64_sys_getppid"
+#endif
+
 static char verifier[4096];
 
 static int bpf(int cmd, union bpf_attr *attr)
@@ -126,7 +132,7 @@ static int run_event(int map, int type)
 		return rvx_fail("program: %s", verifier);
 	if (type == BPF_PROG_TYPE_KPROBE) {
 		pe.type = (uint32_t)read_number("/sys/bus/event_source/devices/kprobe/type");
-		pe.kprobe_func = (uintptr_t) "__x64_sys_getppid";
+		pe.kprobe_func = (uintptr_t)GETPPID;
 		pe.probe_offset = 0;
 	} else {
 		pe.type = PERF_TYPE_TRACEPOINT;
@@ -191,7 +197,7 @@ static int run_fentry(int map)
 	int prog, link, i;
 
 	if (!id)
-		id = btf_function("__x64_sys_getppid");
+		id = btf_function(GETPPID);
 	if (!id)
 		id = btf_function("__do_sys_getppid");
 	if (!id) {

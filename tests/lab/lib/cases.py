@@ -19,6 +19,7 @@ import threading
 import time
 
 from . import qemu
+from .common import native_arch
 
 HERE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 TREE = os.path.dirname(os.path.dirname(HERE))
@@ -28,7 +29,7 @@ GUESTS = os.path.join(HERE, "guests")
 MODULES = ("drivers/net/dummy.ko", "drivers/block/loop.ko")  # stock ones to load and unload
 
 DEFAULTS = {
-    "kernel": "6.1", "flavour": "cloud", "host": "6.1", "cpus": "1", "memory": "256M",
+    "arch": "x86_64", "kernel": "6.1", "flavour": "cloud", "host": "6.1", "cpus": "1", "memory": "256M",
     "policy": "balanced", "test": "boot", "append": "", "timeout": "180", "kind": "negative",
     "expect": "", "host-cpu": "", "host-cpus": "1", "status": "0", "monitor": "ravelin",
 }
@@ -48,11 +49,13 @@ def output(args):
 _guests = {}
 
 
-def guest(series, flavour):
+def guest(series, flavour, arch="x86_64"):
     """The kernel, its release and an initial RAM disk with modules built for it."""
-    key = (series, flavour)
+    key = (series, flavour, arch)
     if key not in _guests:
-        path = [LAB, "kernel-path", "--version", series, "--flavour", flavour]
+        if arch != native_arch():
+            output(["make", "-s", "-C", TREE, "ARCH=" + arch])
+        path = [LAB, "kernel-path", "--version", series, "--flavour", flavour, "--arch", arch]
         vmlinuz = output(path)
         headers = output(path + ["--headers"])
         built = output([os.path.join(GUESTS, "build"), headers])
@@ -135,10 +138,11 @@ def batches(wanted, jobs):
     """(host CPUs, function that runs it) of each set of cases that share an emulated host."""
     groups = {}
     for c in wanted:
-        guest(c["kernel"], c["flavour"])  # built here, once, before threads want it
-        groups.setdefault((int(c["host-cpus"]), c["monitor"], c["host"], c["host-cpu"]), []).append(c)
+        guest(c["kernel"], c["flavour"], c["arch"])  # built here, once, before threads want it
+        groups.setdefault((int(c["host-cpus"]), c["arch"], c["monitor"], c["host"], c["host-cpu"]),
+                          []).append(c)
     found = []
-    for (cpus, monitor, host, host_cpu), group in groups.items():
+    for (cpus, _, monitor, host, host_cpu), group in groups.items():
         if monitor == "none":
             found += [(cpus, lambda done, c=c: done(run_plain(c))) for c in group]
             continue
@@ -219,7 +223,7 @@ def _one_boot(host, host_cpu, todo, on_result, have_kvm, cpus):
     with tempfile.TemporaryDirectory(prefix="rv-cases-") as tmp:
         puts, script = {}, [INSIDE]
         for case in todo:
-            g = guest(case["kernel"], case["flavour"])
+            g = guest(case["kernel"], case["flavour"], case["arch"])
             names = {"policy": {}}
             for what in ("vmlinuz", "initrd"):
                 name = "%s-%s" % (what, g["release"])
@@ -239,12 +243,13 @@ def _one_boot(host, host_cpu, todo, on_result, have_kvm, cpus):
             args, cwd = ["sh", inside], tmp
             os.symlink(BUILD, os.path.join(tmp, "build"))
         else:
-            args, cwd = [LAB, "run", "--quiet", "--host-kernel", host, "--cpus", str(cpus),
-                         "--timeout", str(total)], TREE
+            args, cwd = [LAB, "run", "--quiet", "--arch", todo[0]["arch"], "--host-kernel", host,
+                         "--cpus", str(cpus), "--timeout", str(total)], TREE
             if host_cpu:
                 args.append("--cpu-flags=" + host_cpu)
             os.makedirs(os.path.join(BUILD, "lab-logs"), exist_ok=True)
-            args += ["--console", os.path.join(BUILD, "lab-logs", "host-%s-%d.console" % (host, next(_boots)))]
+            args += ["--console", os.path.join(BUILD, "lab-logs", "host-%s-%s-%d.console" % (
+                todo[0]["arch"], host, next(_boots)))]
             for name, path in puts.items():
                 args += ["--put", "%s:%s" % (path, name)]
             args += ["--put", inside + ":cases.sh", "--", "sh", "cases.sh"]
@@ -320,6 +325,8 @@ def _one_boot(host, host_cpu, todo, on_result, have_kvm, cpus):
 
 def run_plain(case):
     """The same guest in plain emulation, with no monitor: shows that a test can fail."""
+    if case["arch"] != "x86_64":
+        raise Failed("%s: monitor = none is for x86_64" % case["name"])
     g = guest(case["kernel"], case["flavour"])
     result, begun = Result(case), time.monotonic()
     program, first, _ = qemu.emulator("x86_64")
@@ -384,6 +391,7 @@ def problems(result):
         bad.append("journal: " + result.broken)
     if case["monitor"] == "none":
         return bad
+    bad += _misplaced(result)
     writes = result.kind("write")
     if case["kind"] == "negative":
         for e in writes[:3]:
@@ -401,6 +409,15 @@ def problems(result):
         if not {"==": have == int(number), ">=": have >= int(number), "<=": have <= int(number)}[op]:
             bad.append("journal: %d %s events, expected %s" % (have, kind, want))
     return bad
+
+
+def _misplaced(result):
+    """The kernel is where the journal says that it was put (the first 2 MiB hold _stext)."""
+    at = [re.search(r"\b_stext=([0-9a-f]+)", line) for line in result.lines("INFO")]
+    told = [int(e["target"], 16) for e in result.kind("placement")
+            if e.get("object") == "kernel base" and "target" in e]
+    return ["the kernel is at 0x%s, the journal says 0x%x" % (m.group(1), told[0])
+            for m in at if m and told and int(m.group(1), 16) & -(2 << 20) != told[0]]
 
 
 def died(result):
