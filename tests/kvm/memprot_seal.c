@@ -13,13 +13,15 @@ enum rv_action rv_seal_write(struct rv_vm *m, struct rv_vcpu *v, const struct rv
 {
 	uint32_t i = reg->id < 2 ? reg->id : 0;
 
-	(void)m, (void)v;
+	(void)m;
 	pthread_mutex_lock(&mpt_seal.lock);
 	if (!mpt_seal.events)
 		mpt_seal.last = *w;
 	pthread_mutex_unlock(&mpt_seal.lock);
 	mpt_seal.events++;
 	mpt_seal.by_region[i]++;
+	if (mpt_seal.asked)
+		mpt_seal.asked(v);
 	return mpt_seal.act[i];
 }
 

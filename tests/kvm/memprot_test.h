@@ -9,6 +9,7 @@
  *	memprot_stores.c	each row under each answer, one vcpu
  *	memprot_pages.c		what is no row: two regions at once, page tables
  *	memprot_storm.c		several vcpus, several that park them
+ *	memprot_step.c		what comes between a recorded write and its one step
  */
 #ifndef RV_TEST_MEMPROT_H
 #define RV_TEST_MEMPROT_H
@@ -27,10 +28,13 @@
 
 #define MEMORY	 (64ull << 20)
 #define HIGH	 0xffff888000000000ull /* alias of physical memory in the upper half */
+#define REAL	 0x5000ull	       /* where a vcpu starts after an INIT */
 #define PML4	 0x9000ull
 #define PDPT	 0xa000ull
 #define PD	 0xb000ull
 #define PD2	 0x1a000ull
+#define PT	 0x1b000ull
+#define SPARE	 0x1c000ull
 #define GDT	 0x6000ull
 #define TSS	 0x6100ull
 #define IDT	 0xc000ull
@@ -90,7 +94,8 @@ const char *mpt_differs(const uint8_t *a, const uint8_t *b, uint32_t from, uint3
 extern struct mpt_seal {
 	enum rv_action act[2]; /* of regions one and two */
 	_Atomic uint32_t events, by_region[2];
-	struct rv_write last;
+	struct rv_write last;		  /* the first since events was 0 */
+	void (*asked)(struct rv_vcpu *v); /* or NULL: called before the answer */
 	pthread_mutex_t lock;
 } mpt_seal;
 
@@ -130,5 +135,7 @@ void mpt_stores(void);
 void mpt_two_regions(void);
 void mpt_page_table_bits(void);
 void mpt_storm(const char *name, enum rv_action act);
+void mpt_exception_in_step(void);
+void mpt_init_before_step(void);
 
 #endif
