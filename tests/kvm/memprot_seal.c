@@ -25,6 +25,12 @@ enum rv_action rv_seal_write(struct rv_vm *m, struct rv_vcpu *v, const struct rv
 	return mpt_seal.act[i];
 }
 
+enum rv_action rv_seal_would(struct rv_vm *m, const struct rv_guard *reg)
+{
+	(void)m;
+	return mpt_seal.act[reg->id < 2 ? reg->id : 0];
+}
+
 int rv_seal_prepare(struct rv_vm *m, struct rv_err *err)
 {
 	(void)m;

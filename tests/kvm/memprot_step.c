@@ -36,12 +36,15 @@ static const struct shape {
 	uint32_t rsp;
 	uint32_t stray; /* where in the window the handler writes; 0: nowhere there */
 	uint32_t events, told;
+	bool harder; /* region two is not to be written: what the handler does there is refused */
 } shapes[] = {
-	{"beside", "c8100002", true, P1 + 0x100, P1 + 0x800, 1, 1},
-	{"two-pages", "c8100002", true, P2 + 8, P2 + 0x800, 2, 1},
-	{"honest", "c8100002", true, P1 + 0x100, 0, 1, 0},
-	{"split-beside", "488903", false, P1 + 0x100, P1 + 0x800, 1, 1},
-	{"split-honest", "488903", false, P1 + 0x100, 0, 1, 0},
+	{"beside", "c8100002", true, P1 + 0x100, P1 + 0x800, 1, 1, false},
+	{"two-pages", "c8100002", true, P2 + 8, P2 + 0x800, 2, 1, false},
+	{"honest", "c8100002", true, P1 + 0x100, 0, 1, 0, false},
+	{"split-beside", "488903", false, P1 + 0x100, P1 + 0x800, 1, 1, false},
+	{"split-honest", "488903", false, P1 + 0x100, 0, 1, 0, false},
+	/* the instruction, the handler's write in region two, the instruction again */
+	{"elsewhere", "c8100002", true, P1 + 0x100, P2 + 0x800, 3, 0, true},
 };
 
 /* The page fault's handler: count, write where it should not, bring the page, go back. */
@@ -137,7 +140,7 @@ void mpt_exception_in_step(void)
 	static uint8_t window[WLEN], spare[4096];
 	uint64_t *idt = (void *)mpt_mem(IDT, 4096), gate[2] = {idt[2 * 14], idt[2 * 14 + 1]};
 
-	mpt_seal.act[0] = mpt_seal.act[1] = RV_ACT_RECORD;
+	mpt_seal.act[0] = RV_ACT_RECORD;
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
 		const struct shape *sh = &shapes[i];
 		uint64_t at = load_shape(sh), told;
@@ -150,6 +153,7 @@ void mpt_exception_in_step(void)
 		expect(sh, window, spare);
 		memset(mpt_mem(COUNTERS, 4096), 0, 4096);
 		mpt_seal.events = 0;
+		mpt_seal.act[1] = sh->harder ? RV_ACT_DENY : RV_ACT_RECORD;
 		told = rv_journal_count(mpt_vm.journal, RV_EV_GUEST_BAD);
 		why = mpt_run(1, HIGH + CODE, SOON);
 		told = rv_journal_count(mpt_vm.journal, RV_EV_GUEST_BAD) - told;

@@ -115,6 +115,14 @@ bool rv_memprot_overlaps(struct rv_memprot *mp, rv_gpa gpa, uint64_t len, struct
 	return false;
 }
 
+bool rv_memprot_get(struct rv_memprot *mp, uint32_t id, struct rv_guard *out)
+{
+	if (id >= atomic_load_explicit(&mp->n, memory_order_acquire) || !mp->armed[id])
+		return false;
+	*out = mp->reg[id];
+	return true;
+}
+
 /* The pages of [gpa, gpa+len) that belong to armed regions; what lies between them stays. */
 static int set_prot(struct rv_memprot *mp, rv_gpa gpa, uint64_t len, int prot, struct rv_err *err)
 {

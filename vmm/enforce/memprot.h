@@ -53,6 +53,10 @@ int rv_memprot_commit(struct rv_memprot *mp, struct rv_err *err) RV_MUST_CHECK;
 /* Is any byte of [gpa, gpa+len) in an armed region? *out (may be NULL) is a copy. */
 bool rv_memprot_overlaps(struct rv_memprot *mp, rv_gpa gpa, uint64_t len, struct rv_guard *out);
 
+/* Copy of the armed region of that number; false: there is none. Numbers have no gaps, but
+ * for regions that are queued. */
+bool rv_memprot_get(struct rv_memprot *mp, uint32_t id, struct rv_guard *out);
+
 /*
  * Open the pages of [gpa, gpa+len) for one instruction, and close them again. The
  * caller has parked every other vcpu.

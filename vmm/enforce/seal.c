@@ -301,6 +301,17 @@ enum rv_action rv_seal_write(struct rv_vm *vm, struct rv_vcpu *v, const struct r
 	return act;
 }
 
+enum rv_action rv_seal_would(struct rv_vm *vm, const struct rv_guard *reg)
+{
+	struct rv_event ev = {.version = RV_EVENT_VERSION, .kind = RV_EV_WRITE};
+	struct rv_verdict verdict;
+
+	snprintf(ev.engine, sizeof(ev.engine), "seal");
+	snprintf(ev.object, sizeof(ev.object), "%s", reg->object);
+	rv_policy_decide(&vm->policy, &ev, &verdict);
+	return (enum rv_action)verdict.action;
+}
+
 static void patch_event(struct rv_vm *vm, struct rv_vcpu *v, rv_gpa gpa, const uint8_t *old,
 			const uint8_t *bytes, uint32_t len, rv_gva target)
 {

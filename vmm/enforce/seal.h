@@ -39,6 +39,9 @@ void rv_seal_ready(struct rv_vm *vm, struct rv_vcpu *v);
 enum rv_action rv_seal_write(struct rv_vm *vm, struct rv_vcpu *v, const struct rv_guard *reg,
 			     const struct rv_write *w);
 
+/* What the policy would answer to a write into that region; posts nothing. */
+enum rv_action rv_seal_would(struct rv_vm *vm, const struct rv_guard *reg);
+
 /*
  * An authorised poke (doorbell POKE): write len bytes at gpa through the monitor's
  * mapping where all of it is sealed text. false: not ours, the guest does it itself.

@@ -259,11 +259,15 @@ struct opened {
 	bool all;
 };
 
+/* Everything that the policy lets be written: what it guards harder stays shut. */
 static void open_all(struct rv_vm *vm, struct opened *o)
 {
+	struct rv_guard reg;
+
 	o->all = true;
-	for (uint32_t i = 0; i < vm->mem.nram; i++)
-		(void)!rv_memprot_open(vm->prot, vm->mem.ram[i].gpa, vm->mem.ram[i].len, NULL);
+	for (uint32_t i = 0; i < RV_MEMPROT_MAX; i++)
+		if (rv_memprot_get(vm->prot, i, &reg) && rv_seal_would(vm, &reg) == RV_ACT_RECORD)
+			(void)!rv_memprot_open(vm->prot, reg.gpa, reg.len, NULL);
 }
 
 /* The pages are noted: the instruction may change the tables that lead to them. */
@@ -343,6 +347,23 @@ static void more_changed(struct rv_vm *vm, struct rv_vcpu *v, const struct fault
 	(void)rv_vm_event(vm, &ev);
 }
 
+static void beyond(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f)
+{
+	struct rv_event ev = {.version = RV_EVENT_VERSION, .kind = RV_EV_GUEST_BAD};
+
+	ev.vcpu = (int32_t)v->index;
+	ev.pc = f->r.rip;
+	ev.pc_exact = 1;
+	ev.gpa = f->hit[0].gpa;
+	snprintf(ev.engine, sizeof(ev.engine), "seal");
+	snprintf(ev.object, sizeof(ev.object), "%s", f->hit[0].reg.object);
+	snprintf(ev.insn, sizeof(ev.insn), "%s", f->in.text);
+	snprintf(ev.detail, sizeof(ev.detail),
+		 "refused after all: it reaches memory that the policy does not let be written");
+	rv_seal_name(vm, v, &ev);
+	(void)rv_vm_event(vm, &ev);
+}
+
 static int shut(struct rv_vm *vm, const struct opened *o, struct rv_err *err)
 {
 	int rc = 0, one;
@@ -359,6 +380,14 @@ static int shut(struct rv_vm *vm, const struct opened *o, struct rv_err *err)
 	return rc;
 }
 
+/* Does the vcpu still stand on the instruction? If not, a handler of the guest runs. */
+static bool on_the_spot(struct rv_vcpu *v, const struct fault *f)
+{
+	struct kvm_regs r;
+
+	return !ioctl(v->fd, KVM_GET_REGS, &r) && r.rip == f->r.rip;
+}
+
 /*
  * Would KVM_RUN now go on with the instruction that faulted? Another vcpu may have sent
  * an INIT before it was parked; asking for the state takes it. A processor that has been
@@ -367,10 +396,9 @@ static int shut(struct rv_vm *vm, const struct opened *o, struct rv_err *err)
 static bool still_there(struct rv_vcpu *v, const struct fault *f)
 {
 	struct kvm_mp_state mp;
-	struct kvm_regs r;
 
 	return !ioctl(v->fd, KVM_GET_MP_STATE, &mp) && mp.mp_state == KVM_MP_STATE_RUNNABLE &&
-	       !ioctl(v->fd, KVM_GET_REGS, &r) && r.rip == f->r.rip;
+	       on_the_spot(v, f);
 }
 
 /* One instruction of this vcpu. 0, or -1 with errno as KVM_RUN left it. */
@@ -417,6 +445,7 @@ static void hide_step(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f
 static int complete(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f, struct rv_err *err)
 {
 	struct opened o = {.n = 0};
+	bool faulted = false, refused = false;
 	int rc = 0, run = -1, rc2;
 	uint32_t more = 0;
 
@@ -433,11 +462,16 @@ static int complete(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f, 
 		rc = rv_err_os(err, "x86", "single-step");
 	if (!rc) {
 		run = step(vm, v);
-		if (run && errno == EFAULT && !o.all) {
+		if (run && errno == EFAULT && !o.all && on_the_spot(v, f)) {
 			open_all(vm, &o);
 			run = step(vm, v);
 		}
-		if (run && errno != EINTR)
+		/* Another fault on the spot: it reaches what stays shut. Elsewhere it is a write
+		 * of the guest's handler for an exception in the middle, which is judged by
+		 * itself when the vcpu meets it again. */
+		faulted = run && errno == EFAULT;
+		refused = faulted && on_the_spot(v, f);
+		if (run && !faulted && errno != EINTR)
 			rc = rv_err_os(err, "x86", "let a recorded write happen");
 	}
 	(void)set_singlestep(vm, v, false);
@@ -450,6 +484,10 @@ static int complete(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f, 
 	free(o.was);
 	if (more)
 		more_changed(vm, v, f, more);
+	if (refused && !rc) {
+		beyond(vm, v, f);
+		rc = inject(v, f->hit[0].va, f->s.ss.dpl & 3, err);
+	}
 	/* A copy out of device memory leaves for the device first. */
 	if (!rc && !rc2 && !run && v->run->exit_reason != KVM_EXIT_DEBUG)
 		rv_vcpu_exit(vm, v);
@@ -566,7 +604,11 @@ static bool carry_out(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f
 	int rc = 0;
 
 	switch (act) {
-	case RV_ACT_RECORD: rc = complete(vm, v, f, &err); break;
+	case RV_ACT_RECORD:
+		/* The CPU's own push leads straight into a handler that goes on pushing: that
+		 * cannot be let happen one instruction at a time. */
+		rc = f->vectoring ? rescue_stack(vm, v, f, &err) : complete(vm, v, f, &err);
+		break;
 	case RV_ACT_DENY:
 		if (f->vectoring) {
 			rc = rescue_stack(vm, v, f, &err);
@@ -665,6 +707,12 @@ bool rv_arch_mmio_ram(struct rv_vm *vm, struct rv_vcpu *v)
 	uint8_t *p;
 	enum rv_action act;
 
+	if (!run->mmio.is_write) {
+		/* KVM has all RAM here, so nothing is known to lead to this: as on a bus
+		 * where nobody answers. */
+		memset(run->mmio.data, 0xff, sizeof(run->mmio.data));
+		return true;
+	}
 	h->gpa = run->mmio.phys_addr;
 	h->len = run->mmio.len > 8 ? 8 : run->mmio.len;
 	if (!rv_memprot_overlaps(vm->prot, rv_gpa_of(h->gpa), h->len, &h->reg) ||
