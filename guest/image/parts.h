@@ -207,6 +207,34 @@ void rv_padding_find(struct rv_image *img, const struct rv_symbol_want *w);
 void rv_protections_find(struct rv_image *img);
 void rv_btf_find(struct rv_image *img, const struct rv_symbol_want *w);
 
+/* --- sites.c: shared by the finders of sites ------------------------------------ */
+
+#define RV_HITS_MAX 4
+
+struct rv_hits {
+	uint64_t va[RV_HITS_MAX], target[RV_HITS_MAX];
+	uint8_t len[RV_HITS_MAX];
+	uint32_t n; /* may exceed RV_HITS_MAX: then only the count is known */
+};
+
+/* Direct calls of target in a function; false with the reason in s where that function
+ * cannot be searched. */
+typedef bool (*rv_calls_fn)(const struct rv_image *img, struct rv_site *s,
+			    const struct rv_symbol_want *from, uint64_t target, struct rv_hits *h);
+
+/* Give the reason: that symbol is not there, or none is. */
+void rv_site_missing(const struct rv_image *img, struct rv_site *s,
+		     const struct rv_symbol_want *need);
+/* Found: fill the place, bytes and all, from the image. target 0: it goes nowhere. */
+void rv_site_put(const struct rv_image *img, struct rv_site *s, uint64_t va, uint8_t len,
+		 uint64_t target);
+void rv_hits_add(struct rv_hits *h, uint64_t va, uint8_t len, uint64_t target);
+/* Are there as many as the source has? Otherwise the reason is in s. */
+bool rv_hits_ok(struct rv_site *s, const struct rv_hits *h, uint32_t min, uint32_t max,
+		const char *holder, const char *target);
+/* Where module text comes from: the first holder that calls vmalloc directly. */
+void rv_site_module_alloc(struct rv_image *img, const struct rv_symbol_want *w, rv_calls_fn calls);
+
 /* --- helpers (image.c) ------------------------------------------------------------ */
 
 /* Bytes at va inside the flat image, or NULL where [va, va + len) is not all in it. */

@@ -20,48 +20,9 @@
 
 /* A function longer than this is not one of ours (the longest, __text_poke, has 1.2 KB). */
 #define FUNC_MAX (64u << 10)
-#define HITS_MAX 4
 
 /* Bytes at a stub's entry that hold one instruction. */
 #define ENTRY_BYTES RV_INSN_MAX
-
-struct hits {
-	uint64_t va[HITS_MAX], target[HITS_MAX];
-	uint8_t len[HITS_MAX];
-	uint32_t n; /* may exceed HITS_MAX: then only the count is known */
-};
-
-static void missing(struct rv_site *s, const struct rv_image *img,
-		    const struct rv_symbol_want *need)
-{
-	if (!img->has_ksyms)
-		snprintf(s->reason, sizeof(s->reason), "no symbols: %.90s",
-			 img->info.symbols_reason);
-	else
-		snprintf(s->reason, sizeof(s->reason), "no symbol %.60s", need->name);
-}
-
-/* Fill the place; bytes come from the image. */
-static void put(struct rv_image *img, struct rv_site *s, uint64_t va, uint8_t len, uint64_t target)
-{
-	const uint8_t *p = rv_image_bytes(img, va, len);
-	struct rv_symbol sym;
-	uint64_t off;
-
-	if (!p || rv_kallsyms_nearest(&img->ksyms, va, &sym, &off, NULL)) {
-		snprintf(s->reason, sizeof(s->reason), "0x%llx lies outside the image",
-			 (unsigned long long)va);
-		return;
-	}
-	s->found = true;
-	s->va = va;
-	s->target = target;
-	s->len = len;
-	memcpy(s->bytes, p, len);
-	snprintf(s->symbol, sizeof(s->symbol), "%.63s", sym.name);
-	s->symbol_off = (uint32_t)off;
-	s->reason[0] = 0;
-}
 
 static uint64_t rel_target(const uint8_t *p, uint64_t va)
 {
@@ -110,7 +71,7 @@ static bool range_ok(const struct rv_image *img, uint64_t start, uint64_t len, s
  * no instruction boundary, with the reason in the site.
  */
 static bool rel_find(const struct rv_image *img, struct rv_site *s, uint64_t start, uint64_t len,
-		     uint8_t op, uint64_t target, struct hits *h)
+		     uint8_t op, uint64_t target, struct rv_hits *h)
 {
 	const uint8_t *p = rv_image_bytes(img, start, len);
 	uint64_t i;
@@ -125,28 +86,9 @@ static bool rel_find(const struct rv_image *img, struct rv_site *s, uint64_t sta
 			continue;
 		if (!on_boundary(img, start, va, s->reason, sizeof(s->reason)))
 			return false;
-		if (h->n < HITS_MAX) {
-			h->va[h->n] = va;
-			h->target[h->n] = target;
-			h->len[h->n] = REL_LEN;
-		}
-		h->n++;
+		rv_hits_add(h, va, REL_LEN, target);
 	}
 	return true;
-}
-
-static bool count_ok(struct rv_site *s, const struct hits *h, uint32_t min, uint32_t max,
-		     const char *holder, const char *target)
-{
-	if (h->n >= min && h->n <= max)
-		return true;
-	if (h->n == 0)
-		snprintf(s->reason, sizeof(s->reason), "%.40s has no direct call of %.40s", holder,
-			 target);
-	else
-		snprintf(s->reason, sizeof(s->reason),
-			 "%.38s refers to %.38s %u times, expected %u", holder, target, h->n, max);
-	return false;
 }
 
 /* The one call (jump) of to in from; end names the symbol whose end bounds the search. */
@@ -154,19 +96,19 @@ static void one_call(struct rv_image *img, const char *name, const struct rv_sym
 		     const struct rv_symbol_want *end, uint8_t op, const struct rv_symbol_want *to)
 {
 	struct rv_site *s = rv_site_add(img, name);
-	struct hits h;
+	struct rv_hits h;
 	uint64_t stop;
 
 	if (!from->count || !to->count) {
-		missing(s, img, from->count ? to : from);
+		rv_site_missing(img, s, from->count ? to : from);
 		return;
 	}
 	stop = from->va + from->size;
 	if (end && end->count && end->va > from->va)
 		stop = end->va + end->size;
 	if (rel_find(img, s, from->va, stop - from->va, op, to->va, &h) &&
-	    count_ok(s, &h, 1, 1, from->name, to->name))
-		put(img, s, h.va[0], REL_LEN, to->va);
+	    rv_hits_ok(s, &h, 1, 1, from->name, to->name))
+		rv_site_put(img, s, h.va[0], REL_LEN, to->va);
 }
 
 /* text_poke_memcpy(dst, src, len) is "return memcpy(...)": its tail is the jump. */
@@ -209,10 +151,10 @@ static void poke_call(struct rv_image *img, const struct rv_symbol_want *w)
 	struct rv_site *s = rv_site_add(img, "text_poke_memcpy_call");
 	const struct rv_symbol_want *from = &w[N_TEXT_POKE];
 	uint64_t at, end, target;
-	struct hits h = {0};
+	struct rv_hits h = {0};
 
 	if (!from->count || !w[N_POKE_MEMCPY].count) {
-		missing(s, img, from->count ? &w[N_POKE_MEMCPY] : from);
+		rv_site_missing(img, s, from->count ? &w[N_POKE_MEMCPY] : from);
 		return;
 	}
 	if (!range_ok(img, from->va, from->size, s))
@@ -229,48 +171,18 @@ static void poke_call(struct rv_image *img, const struct rv_symbol_want *w)
 			return;
 		}
 		if (is_indirect(p, in.len, at, &w[N_INDIRECT_THUNKS], &target)) {
-			h.va[0] = at;
-			h.target[0] = target;
-			h.len[0] = in.len;
-			h.n++;
+			rv_hits_add(&h, at, in.len, target);
 		}
 		at += in.len;
 	}
-	if (count_ok(s, &h, 1, 1, from->name, "a function pointer"))
-		put(img, s, h.va[0], h.len[0], h.target[0]);
+	if (rv_hits_ok(s, &h, 1, 1, from->name, "a function pointer"))
+		rv_site_put(img, s, h.va[0], h.len[0], h.target[0]);
 }
 
-/* Where module text comes from: the first holder that calls vmalloc directly. */
-static void module_alloc(struct rv_image *img, const struct rv_symbol_want *w)
+static bool calls(const struct rv_image *img, struct rv_site *s, const struct rv_symbol_want *from,
+		  uint64_t target, struct rv_hits *h)
 {
-	static const enum name_id holders[] = {N_EXECMEM_VMALLOC, N_EXECMEM_ALLOC, N_MODULE_ALLOC};
-	struct rv_site *s = rv_site_add(img, "module_alloc");
-	struct rv_site *f = rv_site_add(img, "module_alloc_fallback");
-	const struct rv_symbol_want *to = &w[N_VMALLOC_RANGE_NP];
-	size_t i;
-
-	if (!to->count)
-		to = &w[N_VMALLOC_RANGE];
-	missing(s, img, to->count ? &w[N_MODULE_ALLOC] : to);
-	for (i = 0; i < 3 && to->count; i++) {
-		const struct rv_symbol_want *from = &w[holders[i]];
-		struct hits h;
-
-		if (!from->count)
-			continue;
-		if (!rel_find(img, s, from->va, from->size, CALL, to->va, &h))
-			break;
-		if (!count_ok(s, &h, 1, 2, from->name, to->name))
-			continue;
-		/* The second tries another range where the first one failed, and follows it. */
-		put(img, s, h.va[0], REL_LEN, to->va);
-		if (h.n == 2)
-			put(img, f, h.va[1], REL_LEN, to->va);
-		break;
-	}
-	if (!f->found)
-		snprintf(f->reason, sizeof(f->reason), "%s",
-			 s->found ? "this kernel has one range only" : "no module_alloc");
+	return rel_find(img, s, from->va, from->size, CALL, target, h);
 }
 
 /* A function's entry: its first instruction. */
@@ -285,7 +197,7 @@ static void entry(struct rv_image *img, const char *name, const struct rv_symbol
 	if (!fn->count && alt)
 		fn = alt;
 	if (!fn->count) {
-		missing(s, img, fn);
+		rv_site_missing(img, s, fn);
 		return;
 	}
 	p = rv_image_bytes(img, fn->va, ENTRY_BYTES);
@@ -293,7 +205,7 @@ static void entry(struct rv_image *img, const char *name, const struct rv_symbol
 		snprintf(s->reason, sizeof(s->reason), "%.100s",
 			 p ? err.what : "outside the image");
 	else
-		put(img, s, fn->va, in.len, 0);
+		rv_site_put(img, s, fn->va, in.len, 0);
 }
 
 void rv_sites_find_x86(struct rv_image *img, const struct rv_symbol_want *w)
@@ -311,7 +223,7 @@ void rv_sites_find_x86(struct rv_image *img, const struct rv_symbol_want *w)
 		one_call(img, "int80", &w[N_ASM_INT80], NULL, CALL, &w[N_INT80_EMU]);
 	else
 		one_call(img, "int80", &w[N_INT80_COMPAT], NULL, CALL, &w[N_DO_INT80]);
-	module_alloc(img, w);
+	rv_site_module_alloc(img, w, calls);
 	entry(img, "fortify_panic", &w[N_FORTIFY_PANIC], &w[N_FORTIFY_PANIC_]);
 	entry(img, "fortify_report", &w[N_FORTIFY_REPORT], NULL);
 }
