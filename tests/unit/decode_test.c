@@ -361,6 +361,31 @@ static const struct row {
 	{"cut off", "4889", BAD},
 };
 
+/*
+ * Capstone 5 knows instructions that 4 (Debian 12) does not, and the sizes of some others.
+ * A store too many (cldemote, ptwrite, bounds) costs a look-up and is no fault.
+ */
+static const struct {
+	const char *hex;
+	struct rv_x86_store want;
+} newer[] = {
+	{"62f27e483203", {RBX, 8}},    {"62f27e483003", {RBX, 32}}, {"62f27d488a03", {RBX, 64}},
+	{"62f2fd488a03", {RBX, 64}},   {"62f27d496303", {RBX, 64}}, {"62f37d483b0301", {RBX, 32}},
+	{"62f3fd48390301", {RBX, 16}}, {"62f2fd29a304cb", NONE},    {"c4e1f8910b", {RBX, 8}},
+	{"c4e1f9910b", {RBX, 4}},      {"660f38f819", NONE},	    {"480f38f903", {RBX, 8}},
+	{"480f38f603", {RBX, 8}},      {"66480f38f503", {RBX, 8}},  {"f30fae33", {RBX, 8}},
+	{"f30f012b", {RBX, 8}},	       {"660f1b03", {RBX, 16}},	    {"0f1b040b", {RBX + RCX, 16}},
+	{"f3480f1ec8", NONE},	       {"0f1c03", {RBX, 1}},	    {"f3480fae23", {RBX, 8}},
+};
+
+static struct rv_x86_store wanted(const struct row *w)
+{
+	for (size_t i = 0; CS_API_MAJOR >= 5 && i < sizeof(newer) / sizeof(newer[0]); i++)
+		if (!strcmp(newer[i].hex, w->hex))
+			return newer[i].want;
+	return w->want;
+}
+
 static void registers(struct kvm_regs *r, struct kvm_sregs *s)
 {
 	memset(r, 0, sizeof(*r));
@@ -415,7 +440,8 @@ static int decode(const char *hex, const struct kvm_regs *r, const struct kvm_sr
 
 static bool row_ok(const struct row *w, int rc, const struct rv_x86_insn *in)
 {
-	bool bad = !w->want.va && w->want.len == 0xbad, none = !w->want.va && !w->want.len;
+	struct rv_x86_store want = wanted(w);
+	bool bad = !want.va && want.len == 0xbad, none = !want.va && !want.len;
 
 	if (bad)
 		return rc == RV_EBADDATA && !in->nstores && !in->len;
@@ -423,8 +449,8 @@ static bool row_ok(const struct row *w, int rc, const struct rv_x86_insn *in)
 		return false;
 	if (none)
 		return rc == RV_EUNSUPPORTED && !in->nstores && in->text[0];
-	return !rc && in->nstores == 1 && in->store[0].va == w->want.va &&
-	       in->store[0].len == w->want.len && in->text[0];
+	return !rc && in->nstores == 1 && in->store[0].va == want.va &&
+	       in->store[0].len == want.len && in->text[0];
 }
 
 static void table(void **state)
@@ -446,7 +472,7 @@ static void table(void **state)
 			"%s (%s): rc %d len %u stores %u at 0x%llx+%u [%s], expected 0x%llx+%u\n",
 			rows[i].text, rows[i].hex, rc, in.len, in.nstores,
 			(unsigned long long)in.store[0].va, in.store[0].len, in.text,
-			(unsigned long long)rows[i].want.va, rows[i].want.len);
+			(unsigned long long)wanted(&rows[i]).va, wanted(&rows[i]).len);
 	}
 	assert_int_equal(failed, 0);
 }

@@ -161,6 +161,11 @@ static uint32_t store_size(unsigned id, const cs_x86_op *op)
 	case X86_INS_FNSTCW: return 2;
 	case X86_INS_CMPXCHG16B: return 16;
 	case X86_INS_CMPXCHG8B: return 8;
+#if CS_API_MAJOR >= 5
+	/* Tokens of the shadow stack (SDM vol. 2): capstone says four. */
+	case X86_INS_CLRSSBSY:
+	case X86_INS_RSTORSSP: return 8;
+#endif
 	default: return op->size ? op->size : 8;
 	}
 }
