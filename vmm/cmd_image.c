@@ -38,6 +38,7 @@ static int usage(FILE *out, int status)
 	      "  protections  what can be armed for this kernel, where, or why not\n"
 	      "  sites        the instructions that would be redirected, at link addresses\n"
 	      "  tables       the places that the kernel itself patches, so what may change\n"
+	      "  ranges       text, rodata and the function that patches go through\n"
 	      "  padding      unused bytes in .text, room for the monitor's code\n"
 	      "\n"
 	      "Exit status: 0 the file was read, 1 it was not, 2 usage.\n"
@@ -143,6 +144,7 @@ static json_t *json_sites(const struct rv_image *img)
 			json_object_set_new(j, "bytes", bytes(s->bytes, s->len));
 			json_object_set_new(j, "symbol", text(s->symbol));
 			json_object_set_new(j, "offset", json_integer(s->symbol_off));
+			json_object_set_new(j, "how", text(s->how));
 		}
 		json_object_set_new(j, "reason", text(s->reason));
 		json_object_set_new(all, s->name, j);
@@ -158,11 +160,25 @@ static json_t *json_tables(const struct rv_image *img)
 
 	for (i = 0; i < n; i++, t++)
 		json_object_set_new(all, t->name,
-				    json_pack("{s:b,s:o,s:I,s:I,s:I,s:o}", "found", t->found, "va",
-					      hex(t->va), "size", (json_int_t)t->size, "count",
-					      (json_int_t)t->count, "entry_size",
-					      (json_int_t)t->entry_size, "reason",
-					      text(t->reason)));
+				    json_pack("{s:b,s:o,s:I,s:I,s:I,s:o,s:o}", "found", t->found,
+					      "va", hex(t->va), "size", (json_int_t)t->size,
+					      "count", (json_int_t)t->count, "entry_size",
+					      (json_int_t)t->entry_size, "how", text(t->how),
+					      "reason", text(t->reason)));
+	return all;
+}
+
+static json_t *json_ranges(const struct rv_image *img)
+{
+	const struct rv_range *r;
+	size_t n = rv_image_ranges(img, &r), i;
+	json_t *all = json_object();
+
+	for (i = 0; i < n; i++, r++)
+		json_object_set_new(all, r->name,
+				    json_pack("{s:b,s:o,s:I,s:o,s:o}", "found", r->found, "va",
+					      hex(r->va), "size", (json_int_t)r->size, "how",
+					      text(r->how), "reason", text(r->reason)));
 	return all;
 }
 
@@ -201,6 +217,7 @@ static int print_json(const struct rv_image *img)
 	json_object_set_new(j, "symbols", json_symbols(img));
 	json_object_set_new(j, "btf", json_btf(img));
 	json_object_set_new(j, "padding", json_padding(rv_image_padding(img)));
+	json_object_set_new(j, "ranges", json_ranges(img));
 	json_object_set_new(j, "sites", json_sites(img));
 	json_object_set_new(j, "tables", json_tables(img));
 	json_object_set_new(j, "protections", json_protections(img));

@@ -153,6 +153,7 @@ static int understand(struct rv_image *img, struct rv_err *err)
 	text_find(img, w);
 	rv_btf_find(img, w);
 	rv_tables_find(img, w);
+	rv_ranges_find(img, w);
 	rv_padding_find(img, w);
 	if (img->info.arch == RV_ARCH_X86_64)
 		rv_sites_find_x86(img, w);
@@ -340,6 +341,22 @@ const struct rv_site *rv_image_site(const struct rv_image *img, const char *name
 	for (i = 0; i < img->site_count; i++)
 		if (strcmp(img->sites[i].name, name) == 0)
 			return &img->sites[i];
+	return NULL;
+}
+
+size_t rv_image_ranges(const struct rv_image *img, const struct rv_range **out)
+{
+	*out = img->ranges;
+	return img->range_count;
+}
+
+const struct rv_range *rv_image_range(const struct rv_image *img, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < img->range_count; i++)
+		if (strcmp(img->ranges[i].name, name) == 0)
+			return &img->ranges[i];
 	return NULL;
 }
 

@@ -10,6 +10,9 @@ static const struct {
 } names[] = {
 	{N_STEXT, "_stext", false},
 	{N_ETEXT, "_etext", false},
+	{N_RODATA, "__start_rodata", false},
+	{N_RODATA_E, "__end_rodata", false},
+	{N_INIT_BEGIN, "__init_begin", false},
 	{N_ENTRY_START, "__entry_text_start", false},
 	{N_ENTRY_END, "__entry_text_end", false},
 	{N_BANNER, "linux_banner", false},
@@ -74,6 +77,8 @@ static const struct {
 	{N_NOFAULT, "copy_to_kernel_nofault", false},
 	{N_INSN_COPY, "aarch64_insn_copy", true},
 	{N_RET_TO_USER, "ret_to_user", false},
+	{N_KFREE_CONST, "kfree_const", false},
+	{N_KSTRDUP_CONST, "kstrdup_const", false},
 };
 
 _Static_assert(sizeof(names) / sizeof(names[0]) == N_COUNT, "one line for each name_id");

@@ -4,7 +4,7 @@
  *
  * The order of work is: format (bzimage.c, elf.c, arm64.c) -> one flat buffer ->
  * relocations (relocs.c) -> kallsyms -> names of interest in one pass (names.c)
- * -> tables.c, sites_*.c, padding.c -> protections.c.
+ * -> tables.c, ranges.c, sites_*.c, padding.c -> protections.c.
  */
 #ifndef RV_IMAGE_PARTS_H
 #define RV_IMAGE_PARTS_H
@@ -24,6 +24,7 @@
 #define RV_SITES_MAX	   24
 #define RV_TABLES_MAX	   16
 #define RV_PROTECTIONS_MAX 8
+#define RV_RANGES_MAX	   4
 #define RV_SECTIONS_MAX	   96
 #define RV_SEGMENTS_MAX	   16
 #define RV_RELA_KEPT_MAX   64 /* 6.1 and 6.12 have 12 */
@@ -58,6 +59,8 @@ struct rv_image {
 	struct rv_padding padding;
 	struct rv_site sites[RV_SITES_MAX];
 	size_t site_count;
+	struct rv_range ranges[RV_RANGES_MAX];
+	size_t range_count;
 	struct rv_table tables[RV_TABLES_MAX];
 	size_t table_count;
 	struct rv_protection protections[RV_PROTECTIONS_MAX];
@@ -116,6 +119,9 @@ void rv_rela_strip(const struct rv_image *img, uint8_t *dst);
 enum name_id {
 	N_STEXT,
 	N_ETEXT,
+	N_RODATA,
+	N_RODATA_E,
+	N_INIT_BEGIN,
 	N_ENTRY_START,
 	N_ENTRY_END,
 	N_BANNER,
@@ -182,6 +188,8 @@ enum name_id {
 	N_NOFAULT,
 	N_INSN_COPY,
 	N_RET_TO_USER,
+	N_KFREE_CONST,
+	N_KSTRDUP_CONST,
 	N_COUNT
 };
 
@@ -203,6 +211,7 @@ void rv_run_find(const struct rv_image *img, uint64_t from, uint32_t size, uint3
 void rv_tables_find(struct rv_image *img, const struct rv_symbol_want *w);
 void rv_sites_find_x86(struct rv_image *img, const struct rv_symbol_want *w);
 void rv_sites_find_arm64(struct rv_image *img, const struct rv_symbol_want *w);
+void rv_ranges_find(struct rv_image *img, const struct rv_symbol_want *w);
 void rv_padding_find(struct rv_image *img, const struct rv_symbol_want *w);
 void rv_protections_find(struct rv_image *img);
 void rv_btf_find(struct rv_image *img, const struct rv_symbol_want *w);
@@ -225,9 +234,10 @@ typedef bool (*rv_calls_fn)(const struct rv_image *img, struct rv_site *s,
 /* Give the reason: that symbol is not there, or none is. */
 void rv_site_missing(const struct rv_image *img, struct rv_site *s,
 		     const struct rv_symbol_want *need);
-/* Found: fill the place, bytes and all, from the image. target 0: it goes nowhere. */
+/* Found: fill the place, bytes and all, from the image. target 0: it goes nowhere. how and
+ * name together say how it was found ("the call of ", "memcpy"). */
 void rv_site_put(const struct rv_image *img, struct rv_site *s, uint64_t va, uint8_t len,
-		 uint64_t target);
+		 uint64_t target, const char *how, const char *name);
 void rv_hits_add(struct rv_hits *h, uint64_t va, uint8_t len, uint64_t target);
 /* Are there as many as the source has? Otherwise the reason is in s. */
 bool rv_hits_ok(struct rv_site *s, const struct rv_hits *h, uint32_t min, uint32_t max,

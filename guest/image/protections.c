@@ -12,22 +12,31 @@
 struct row {
 	const char *name;
 	bool needs_padding;
-	const char *sites[NEEDS_MAX]; /* all of these */
-	const char *or_site;	      /* or this one instead of the first */
+	const char *sites[NEEDS_MAX];  /* all of these */
+	const char *or_site;	       /* or this one instead of the first */
+	const char *ranges[NEEDS_MAX]; /* and all of these */
 };
 
 static const struct row x86_rows[] = {
-	{"placement-modules", true, {"module_alloc"}, NULL},
-	{"seal", true, {"mark_rodata_ro", "text_poke_memcpy", "text_poke_memcpy_call"}, NULL},
-	{"kstack", true, {"syscall64"}, NULL},
-	{"fortify-report", true, {"fortify_report"}, "fortify_panic"},
+	{"placement-modules", true, {"module_alloc"}, NULL, {NULL}},
+	{"seal",
+	 true,
+	 {"mark_rodata_ro", "text_poke_memcpy", "text_poke_memcpy_call"},
+	 NULL,
+	 {"text", "rodata"}},
+	{"kstack", true, {"syscall64"}, NULL, {NULL}},
+	{"fortify-report", true, {"fortify_report"}, "fortify_panic", {NULL}},
 };
 
 static const struct row arm64_rows[] = {
-	{"placement-modules", true, {"module_alloc"}, NULL},
-	{"seal", true, {"mark_rodata_ro", "insn_write"}, NULL},
-	{"kstack", true, {"syscall64"}, NULL},
-	{"fortify-report", true, {"fortify_report"}, "fortify_panic"},
+	{"placement-modules", true, {"module_alloc"}, NULL, {NULL}},
+	{"seal",
+	 true,
+	 {"mark_rodata_ro", "insn_write"},
+	 NULL,
+	 {"text", "rodata", "copy_to_kernel_nofault"}},
+	{"kstack", true, {"syscall64"}, NULL, {NULL}},
+	{"fortify-report", true, {"fortify_report"}, "fortify_panic", {NULL}},
 };
 
 static struct rv_protection *add(struct rv_image *img, const char *name)
@@ -69,6 +78,14 @@ static void row_check(struct rv_image *img, const struct row *r)
 		snprintf(p->reason, sizeof(p->reason), "%.30s: %.110s", s ? s->name : r->sites[i],
 			 s ? s->reason : "not looked for");
 		break;
+	}
+	for (i = 0; i < NEEDS_MAX && r->ranges[i] && p->supported; i++) {
+		const struct rv_range *need = rv_image_range(img, r->ranges[i]);
+
+		p->supported = need && need->found;
+		if (!p->supported)
+			snprintf(p->reason, sizeof(p->reason), "%.30s: %.110s", r->ranges[i],
+				 need ? need->reason : "not looked for");
 	}
 	if (p->supported && r->needs_padding && !img->padding.found) {
 		p->supported = false;

@@ -19,7 +19,7 @@ void rv_site_missing(const struct rv_image *img, struct rv_site *s,
 }
 
 void rv_site_put(const struct rv_image *img, struct rv_site *s, uint64_t va, uint8_t len,
-		 uint64_t target)
+		 uint64_t target, const char *how, const char *name)
 {
 	const uint8_t *p = rv_image_bytes(img, va, len);
 	struct rv_symbol sym;
@@ -38,6 +38,7 @@ void rv_site_put(const struct rv_image *img, struct rv_site *s, uint64_t va, uin
 	memcpy(s->bytes, p, len);
 	snprintf(s->symbol, sizeof(s->symbol), "%.63s", sym.name);
 	s->symbol_off = (uint32_t)off;
+	snprintf(s->how, sizeof(s->how), "%.30s%.48s", how, name);
 	s->reason[0] = 0;
 }
 
@@ -87,9 +88,10 @@ void rv_site_module_alloc(struct rv_image *img, const struct rv_symbol_want *w, 
 		if (!rv_hits_ok(s, &h, 1, 2, from->name, to->name))
 			continue;
 		/* The second tries another range where the first one failed, and follows it. */
-		rv_site_put(img, s, h.va[0], h.len[0], to->va);
+		rv_site_put(img, s, h.va[0], h.len[0], to->va, "the first call of ", to->name);
 		if (h.n == 2)
-			rv_site_put(img, f, h.va[1], h.len[1], to->va);
+			rv_site_put(img, f, h.va[1], h.len[1], to->va, "the second call of ",
+				    to->name);
 	}
 	if (!f->found)
 		snprintf(f->reason, sizeof(f->reason), "%s",

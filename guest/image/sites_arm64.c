@@ -56,7 +56,7 @@ static void one_call(struct rv_image *img, const char *name, const struct rv_sym
 		return;
 	}
 	if (bl_find(img, s, from, to->va, &h) && rv_hits_ok(s, &h, 1, 1, from->name, to->name))
-		rv_site_put(img, s, h.va[0], WORD, to->va);
+		rv_site_put(img, s, h.va[0], WORD, to->va, "the call of ", to->name);
 }
 
 static void entry(struct rv_image *img, const char *name, const struct rv_symbol_want *fn,
@@ -67,7 +67,7 @@ static void entry(struct rv_image *img, const char *name, const struct rv_symbol
 	if (!fn->count && alt)
 		fn = alt;
 	if (fn->count)
-		rv_site_put(img, s, fn->va, WORD, 0);
+		rv_site_put(img, s, fn->va, WORD, 0, "symbol ", fn->name);
 	else
 		rv_site_missing(img, s, fn);
 }

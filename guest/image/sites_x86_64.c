@@ -108,7 +108,8 @@ static void one_call(struct rv_image *img, const char *name, const struct rv_sym
 		stop = end->va + end->size;
 	if (rel_find(img, s, from->va, stop - from->va, op, to->va, &h) &&
 	    rv_hits_ok(s, &h, 1, 1, from->name, to->name))
-		rv_site_put(img, s, h.va[0], REL_LEN, to->va);
+		rv_site_put(img, s, h.va[0], REL_LEN, to->va,
+			    op == CALL ? "the call of " : "the jump to ", to->name);
 }
 
 /* text_poke_memcpy(dst, src, len) is "return memcpy(...)": its tail is the jump. */
@@ -176,7 +177,8 @@ static void poke_call(struct rv_image *img, const struct rv_symbol_want *w)
 		at += in.len;
 	}
 	if (rv_hits_ok(s, &h, 1, 1, from->name, "a function pointer"))
-		rv_site_put(img, s, h.va[0], h.len[0], h.target[0]);
+		rv_site_put(img, s, h.va[0], h.len[0], h.target[0], "the call through ",
+			    "a pointer");
 }
 
 static bool calls(const struct rv_image *img, struct rv_site *s, const struct rv_symbol_want *from,
@@ -205,7 +207,7 @@ static void entry(struct rv_image *img, const char *name, const struct rv_symbol
 		snprintf(s->reason, sizeof(s->reason), "%.100s",
 			 p ? err.what : "outside the image");
 	else
-		rv_site_put(img, s, fn->va, in.len, 0);
+		rv_site_put(img, s, fn->va, in.len, 0, "symbol ", fn->name);
 }
 
 void rv_sites_find_x86(struct rv_image *img, const struct rv_symbol_want *w)

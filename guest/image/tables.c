@@ -88,7 +88,7 @@ static bool entries_valid(const struct rv_image *img, const uint8_t *p, uint32_t
 }
 
 static void fill(const struct rv_image *img, struct rv_table *t, const struct spec *s, uint64_t va,
-		 uint64_t size)
+		 uint64_t size, const char *how)
 {
 	const uint8_t *p = rv_image_bytes(img, va, size);
 	size_t i;
@@ -108,6 +108,7 @@ static void fill(const struct rv_image *img, struct rv_table *t, const struct sp
 		t->size = size;
 		t->count = n;
 		t->entry_size = s->sizes[i];
+		snprintf(t->how, sizeof(t->how), "%s", how);
 		return;
 	}
 	snprintf(t->reason, sizeof(t->reason),
@@ -121,9 +122,9 @@ static void find_one(struct rv_image *img, const struct rv_symbol_want *w, const
 	const struct section *sec = s->section ? rv_image_section(img, s->section) : NULL;
 
 	if (w[s->start].count && w[s->stop].count && w[s->stop].va > w[s->start].va)
-		fill(img, t, s, w[s->start].va, w[s->stop].va - w[s->start].va);
+		fill(img, t, s, w[s->start].va, w[s->stop].va - w[s->start].va, "symbols");
 	else if (sec && sec->size)
-		fill(img, t, s, sec->va, sec->size);
+		fill(img, t, s, sec->va, sec->size, "section");
 	else if (!img->has_ksyms)
 		snprintf(t->reason, sizeof(t->reason), "no symbols: %.90s",
 			 img->info.symbols_reason);
@@ -146,6 +147,7 @@ static void static_call_tramps(struct rv_image *img, const struct rv_symbol_want
 	t->size = w->last + 8 - w->va;
 	t->count = w->count;
 	t->entry_size = 8;
+	snprintf(t->how, sizeof(t->how), "symbols");
 }
 
 void rv_tables_find(struct rv_image *img, const struct rv_symbol_want *w)
@@ -167,6 +169,7 @@ void rv_tables_find(struct rv_image *img, const struct rv_symbol_want *w)
 		struct rv_table *t = &img->tables[orc - img->tables];
 
 		t->found = false;
+		t->how[0] = 0;
 		snprintf(t->reason, sizeof(t->reason), "%u entries for %u addresses", orc->count,
 			 ip->count);
 	}

@@ -143,6 +143,7 @@ static void scan(struct rv_image *img, struct rv_table *t, uint32_t size, uint32
 	}
 	t->found = true;
 	t->reason[0] = 0;
+	snprintf(t->how, sizeof(t->how), "the longest run of such entries");
 	t->va = img->info.link_base + best;
 	t->count = best_n;
 	t->entry_size = size;

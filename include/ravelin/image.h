@@ -97,6 +97,7 @@ struct rv_site {
 	uint8_t len;
 	char symbol[64];     /* function that holds it */
 	uint32_t symbol_off; /* offset in that function */
+	char how[80];	     /* how it was found: "the call of memcpy"; "" when not */
 	char reason[120];    /* why it was not found; "" when found */
 };
 
@@ -106,6 +107,19 @@ struct rv_table {
 	uint64_t va, size; /* bytes */
 	uint32_t count;	   /* entries */
 	uint32_t entry_size;
+	char how[80]; /* "symbols", "section", "the longest run of such entries" */
+	char reason[120];
+};
+
+/*
+ * A part of the image, or a function: "text", "rodata" (what mark_rodata_ro makes
+ * read-only and nothing writes after it), "copy_to_kernel_nofault".
+ */
+struct rv_range {
+	char name[32];
+	bool found;
+	uint64_t va, size; /* bytes */
+	char how[80];	   /* "symbols _stext, _etext"; "" when not found */
 	char reason[120];
 };
 
@@ -166,12 +180,14 @@ int rv_image_load(const struct rv_image *img, void *dst, size_t dst_len,
 int rv_image_relocate(const struct rv_image *img, void *dst, size_t dst_len, uint64_t delta,
 		      struct rv_err *err) RV_MUST_CHECK;
 
-/* Sites, tables and protections; return the count and set *out to the array,
+/* Sites, tables, ranges and protections; return the count and set *out to the array,
  * which lives as long as img. Entries that were not found are in it, with the reason. */
 size_t rv_image_sites(const struct rv_image *img, const struct rv_site **out);
 size_t rv_image_tables(const struct rv_image *img, const struct rv_table **out);
+size_t rv_image_ranges(const struct rv_image *img, const struct rv_range **out);
 size_t rv_image_protections(const struct rv_image *img, const struct rv_protection **out);
 const struct rv_site *rv_image_site(const struct rv_image *img, const char *name);
+const struct rv_range *rv_image_range(const struct rv_image *img, const char *name);
 const struct rv_padding *rv_image_padding(const struct rv_image *img);
 
 /* Symbols. See kallsyms.h for the table itself; NULL where none was recovered. */

@@ -58,8 +58,13 @@ def at(tree, path):
     return tree
 
 
+def extent(part):
+    start = int(part["va"], 16)
+    return start, start + part["size"]
+
+
 def every_kernel(name, j):
-    """What holds for any distribution kernel: nothing is missing."""
+    """What holds for any distribution kernel: nothing is missing, and all says how it was found."""
     for p, r in j["protections"].items():
         check(f"{name} protections.{p}", r["supported"] or r["reason"], True)
     check(f"{name} relocs.present", j["relocs"]["present"], True)
@@ -67,6 +72,15 @@ def every_kernel(name, j):
     check(f"{name} symbols.count > 40000", j["symbols"]["count"] > 40000, True)
     for t in ("jump_table", "mcount_loc", "altinstructions", "ex_table"):
         check(f"{name} tables.{t}.found", j["tables"][t]["found"], True)
+    for r in ("text", "rodata", "copy_to_kernel_nofault"):
+        check(f"{name} ranges.{r}", j["ranges"][r]["found"] or j["ranges"][r]["reason"], True)
+    for kind in ("sites", "tables", "ranges"):
+        mute = [n for n, e in j[kind].items() if bool(e.get("how")) != e["found"]]
+        check(f"{name} {kind} that do not say how they were found", mute, [])
+    text, rodata, btf = (extent(j["ranges"]["text"]), extent(j["ranges"]["rodata"]),
+                         extent(j["btf"]))
+    check(f"{name} rodata is behind text and holds the BTF",
+          text[1] <= rodata[0] <= btf[0] < btf[1] <= rodata[1], True)
 
 
 def known_kernel(name, j, facts, symbols):

@@ -338,6 +338,7 @@ struct fake_buf fake_x86_kernel(int orc_type)
 		{0x200100, "int80_emulation"},
 		{0x200200, "__entry_text_end"},
 		{0x201000, "_etext"},
+		{0x202000, "__start_rodata"},
 		{0x203000, "__start_orc_unwind_ip"},
 		{0x203030, "__stop_orc_unwind_ip"},
 		{0x203040, "__start_orc_unwind"},
@@ -345,6 +346,7 @@ struct fake_buf fake_x86_kernel(int orc_type)
 		{0x203100, "__start___jump_table"},
 		{0x203120, "__stop___jump_table"},
 		{0x204000, "linux_banner"},
+		{0x204800, "__end_rodata"},
 	};
 	static const char banner[] = "Linux version 9.9.9-fake #1\n";
 	struct fake_buf b = {calloc(1, X86_FLAT), X86_FLAT};
@@ -390,6 +392,29 @@ static void bl(uint8_t *flat, uint32_t at, uint32_t to)
 	memcpy(flat + at, &w, 4);
 }
 
+static void adrp_add(uint8_t *flat, uint32_t at, uint32_t rd, uint32_t to)
+{
+	uint32_t pages = (to >> 12) - (at >> 12);
+	uint32_t w[2] = {0x90000000u | (pages & 3) << 29 | (pages >> 2 & 0x7ffff) << 5 | rd,
+			 0x91000000u | (to & 0xfff) << 10 | rd << 5 | rd};
+
+	memcpy(flat + at, w, sizeof(w));
+}
+
+/* As gcc compiles is_kernel_rodata(x0). */
+static void is_rodata(uint8_t *flat, uint32_t at, uint32_t from, uint32_t to, bool far)
+{
+	uint32_t mov = 0xaa0203e0, lo[2] = {0xeb01001f, 0x540000c3},
+		 hs[2] = {0xeb03001f, 0x54000042};
+
+	adrp_add(flat, at, 1, from);
+	memcpy(flat + at + 8, lo, sizeof(lo));
+	adrp_add(flat, at + 16, 3, to);
+	if (far)
+		memcpy(flat + at + 24, &mov, 4);
+	memcpy(flat + at + 24 + 4 * far, hs, sizeof(hs));
+}
+
 struct fake_buf fake_arm64_kernel(void)
 {
 	static const struct {
@@ -406,6 +431,9 @@ struct fake_buf fake_arm64_kernel(void)
 		{0x1700, "module_alloc"},
 		{0x1800, "__vmalloc_node_range"},
 		{0x1900, "fortify_panic"},
+		{0x1a00, "kfree_const"},
+		{0x1b00, "kstrdup_const"},
+		{0x1c00, "last_function"},
 		{0x6000, "_etext"},
 	};
 	static const char seed[] = "kaslr-seed", banner[] = "Linux version 9.9.9-fake #1\n";
@@ -428,6 +456,8 @@ struct fake_buf fake_arm64_kernel(void)
 	bl(b.p, 0x1510, 0x1600);
 	bl(b.p, 0x1710, 0x1800);
 	bl(b.p, 0x1720, 0x1800);
+	is_rodata(b.p, 0x1a08, 0x6000, 0xa000, false);
+	is_rodata(b.p, 0x1b0c, 0x6000, 0xa000, true);
 	memcpy(b.p + 0x6000, seed, sizeof(seed));
 	memcpy(b.p + 0x6100, banner, sizeof(banner));
 	for (i = 0; i < n; i++)

@@ -401,6 +401,89 @@ static void arm64_image(void **state)
 	free(k.p);
 }
 
+static void check_range(const struct rv_image *img, const char *name, uint64_t from, uint64_t to)
+{
+	const struct rv_range *r = rv_image_range(img, name);
+	uint64_t base = rv_image_info(img)->link_base;
+
+	assert_non_null(r);
+	if (!r->found)
+		fail_msg("%s: %s", name, r->reason);
+	assert_true(r->va - base == from && r->va + r->size - base == to);
+	assert_true(r->how[0] && !r->reason[0]);
+}
+
+/* Rodata is not found in this image, for a reason that has these words in it. */
+static void no_rodata(const struct fake_buf *k, const char *why)
+{
+	struct rv_image *img = open_ok(k);
+	const struct rv_range *r = rv_image_range(img, "rodata");
+	const struct rv_protection *p;
+
+	assert_false(r->found);
+	assert_true(!r->how[0] && !r->size);
+	if (!strstr(r->reason, why))
+		fail_msg("\"%s\", expected \"%s\"", r->reason, why);
+	for (size_t n = rv_image_protections(img, &p); n; n--, p++)
+		if (!strcmp(p->name, "seal"))
+			assert_true(!p->supported && strstr(p->reason, "rodata: "));
+	rv_image_close(img);
+}
+
+/* By symbols, and on arm64 by what two functions compare with. */
+static void ranges(void **state)
+{
+	static const struct {
+		uint32_t at, word;
+		const char *why;
+	} bad[] = {
+		{0x1a24, 0x54000043, "no two bounds"}, /* two lower ones */
+		{0x1a24, 0x14000002, "no two bounds"}, /* b, not b.hs */
+		{0x1a20, 0xeb02001f, "no two bounds"}, /* cmp with another register */
+		{0x1a1c, 0x91400063, "no two bounds"}, /* add of a page number */
+		{0x1b1c, 0x90000023, "disagree"},      /* adrp to another page */
+		{0x1a08, 0x90000001, "disagree"},      /* begins in text */
+		{0x1b1c, 0xd503201f, "kstrdup_const"},
+	};
+	struct fake_buf k = fake_arm64_kernel(), x = fake_x86_kernel(2), e;
+	struct rv_image *img = open_ok(&k);
+
+	(void)state;
+	check_range(img, "text", 0x1000, 0x6000);
+	check_range(img, "rodata", 0x6000, 0xa000);
+	assert_non_null(strstr(rv_image_range(img, "rodata")->how, "kfree_const"));
+	check_range(img, "copy_to_kernel_nofault", 0x1600, 0x1700);
+	assert_null(rv_image_range(img, "data"));
+	rv_image_close(img);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		uint32_t keep;
+
+		memcpy(&keep, k.p + bad[i].at, 4);
+		memcpy(k.p + bad[i].at, &bad[i].word, 4);
+		no_rodata(&k, bad[i].why);
+		memcpy(k.p + bad[i].at, &keep, 4);
+	}
+	/* Both agree on what cannot be: an end that is no page's, or before the start. */
+	for (uint32_t n = 0; n < 2; n++) {
+		uint32_t adrp = 0x90000003, add = 0x91004063;
+
+		memcpy(k.p + (n ? 0x1a18 : 0x1a1c), n ? &adrp : &add, 4);
+		memcpy(k.p + (n ? 0x1b1c : 0x1b20), n ? &adrp : &add, 4);
+		no_rodata(&k, "is no rodata");
+	}
+	free(k.p);
+	e = fake_elf(x.p, x.len, 0x203000, NULL, 0);
+	img = open_ok(&e);
+	check_range(img, "text", 0, 0x201000);
+	check_range(img, "rodata", 0x202000, 0x204800);
+	assert_string_equal(rv_image_range(img, "rodata")->how,
+			    "symbols __start_rodata, __end_rodata");
+	assert_false(rv_image_range(img, "copy_to_kernel_nofault")->found);
+	rv_image_close(img);
+	free(x.p);
+	free(e.p);
+}
+
 static void arm64_damaged(void **state)
 {
 	struct fake_buf k = fake_arm64_kernel();
@@ -462,6 +545,7 @@ int main(void)
 		cmocka_unit_test(x86_sites),
 		cmocka_unit_test(x86_sites_refused),
 		cmocka_unit_test(arm64_image),
+		cmocka_unit_test(ranges),
 		cmocka_unit_test(arm64_damaged),
 		cmocka_unit_test(files),
 	};
