@@ -53,7 +53,8 @@ int rv_arch_boot_setup(struct rv_vm *vm, struct rv_err *err) RV_MUST_CHECK;
 bool rv_arch_exit(struct rv_vm *vm, struct rv_vcpu *vcpu);
 /* KVM_RUN failed with EFAULT: a write to protected memory, or worse. true: go on. */
 bool rv_arch_fault(struct rv_vm *vm, struct rv_vcpu *vcpu);
-/* KVM_EXIT_MMIO write that lands in RAM: the emulated form of the same. */
+/* KVM_EXIT_MMIO that lands in RAM: a write is the emulated form of the same, a read
+ * comes from a page that KVM was not given. */
 bool rv_arch_mmio_ram(struct rv_vm *vm, struct rv_vcpu *vcpu);
 
 /* For the watchdog, with the vcpu out of KVM_RUN: a digest of what moves when it
@@ -61,7 +62,7 @@ bool rv_arch_mmio_ram(struct rv_vm *vm, struct rv_vcpu *vcpu);
 int rv_arch_vcpu_pulse(struct rv_vcpu *vcpu, uint64_t *digest, uint64_t *pc, bool *halted);
 
 /* What the guest view needs of a vcpu that is out of KVM_RUN: how addresses are
- * translated, where the stack is, and the kernel's per-CPU base. */
+ * translated, where the stack is, and the kernel's per-CPU base (rv_task_current()). */
 struct rv_paging_regs;
 struct rv_unwind_regs;
 int rv_arch_vcpu_view(struct rv_vcpu *vcpu, struct rv_paging_regs *paging,

@@ -114,22 +114,24 @@ static int place(struct rv_vm *vm, struct rv_boot_plan *p, const struct rv_arch_
 static void copy_symbols(struct rv_boot_plan *p, const struct rv_kallsyms *k)
 {
 	struct rv_symbol_want w[] = {
-		{.name = "_text"},
-		{.name = "_etext"},
-		{.name = "__start_rodata"},
-		{.name = "__end_rodata"},
 		{.name = "x86_return_thunk"},
 		{.name = "__x86_return_thunk"},
 	};
 
 	if (rv_kallsyms_resolve(k, w, sizeof(w) / sizeof(w[0]), NULL))
 		return;
-	p->text = w[0].va;
-	p->etext = w[1].va;
-	p->rodata = w[2].va;
-	p->erodata = w[3].va;
-	p->x86_return_thunk_var = w[4].va;
-	p->x86_return_thunk_fn = w[5].va;
+	p->x86_return_thunk_var = w[0].va;
+	p->x86_return_thunk_fn = w[1].va;
+}
+
+static void copy_range(const struct rv_image *img, const char *name, uint64_t *from, uint64_t *to)
+{
+	const struct rv_range *r = rv_image_range(img, name);
+
+	if (r && r->found) {
+		*from = r->va;
+		*to = r->va + r->size;
+	}
 }
 
 static void copy_facts(struct rv_boot_plan *p, const struct rv_image *img)
@@ -152,6 +154,8 @@ static void copy_facts(struct rv_boot_plan *p, const struct rv_image *img)
 		p->ksym = rv_image_kallsyms(img)->lay;
 		copy_symbols(p, rv_image_kallsyms(img));
 	}
+	copy_range(img, "text", &p->text, &p->etext);
+	copy_range(img, "rodata", &p->rodata, &p->erodata);
 	p->have_btf = rv_image_btf(img, &p->btf_va, &p->btf_size);
 }
 

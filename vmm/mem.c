@@ -17,24 +17,68 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+static const struct rv_ram *find_ram(const struct rv_mem *m, uint64_t gpa, uint64_t len)
+{
+	for (uint32_t i = 0; i < m->nram; i++) {
+		const struct rv_ram *r = &m->ram[i];
+
+		if (gpa >= r->gpa.v && gpa - r->gpa.v < r->len && len <= r->len - (gpa - r->gpa.v))
+			return r;
+	}
+	return NULL;
+}
+
+/* Slot n becomes len bytes of piece r from offset on; len 0 takes the slot away. */
+static int set_slot(struct rv_vm *vm, uint32_t n, const struct rv_ram *r, uint64_t from,
+		    uint64_t len, struct rv_err *err)
+{
+	struct kvm_userspace_memory_region s = {
+		.slot = n,
+		.guest_phys_addr = r->gpa.v + from,
+		.memory_size = len,
+		.userspace_addr = (uintptr_t)(vm->mem.guest + r->off + from),
+	};
+
+	if (ioctl(vm->fd, KVM_SET_USER_MEMORY_REGION, &s))
+		return rv_err_os(err, "mem", "give KVM %llu MiB of RAM at 0x%llx",
+				 (unsigned long long)(s.memory_size >> 20),
+				 (unsigned long long)s.guest_phys_addr);
+	return 0;
+}
+
 static int map_slots(struct rv_vm *vm, struct rv_err *err)
 {
 	struct rv_mem *m = &vm->mem;
+	int rc = 0;
 
-	for (uint32_t i = 0; i < m->nram; i++) {
-		struct kvm_userspace_memory_region r = {
-			.slot = i,
-			.guest_phys_addr = m->ram[i].gpa.v,
-			.memory_size = m->ram[i].len,
-			.userspace_addr = (uintptr_t)(m->guest + m->ram[i].off),
-		};
+	for (uint32_t i = 0; !rc && i < m->nram; i++)
+		rc = set_slot(vm, i, &m->ram[i], 0, m->ram[i].len, err);
+	return rc;
+}
 
-		if (ioctl(vm->fd, KVM_SET_USER_MEMORY_REGION, &r))
-			return rv_err_os(err, "mem", "give KVM %llu MiB of RAM at 0x%llx",
-					 (unsigned long long)(r.memory_size >> 20),
-					 (unsigned long long)r.guest_phys_addr);
-	}
-	return 0;
+int rv_mem_punch(struct rv_vm *vm, rv_gpa gpa, uint64_t len, struct rv_err *err)
+{
+	struct rv_mem *m = &vm->mem;
+	const struct rv_ram *r = find_ram(m, gpa.v, len);
+	uint64_t from, after;
+	uint32_t n;
+	int rc;
+
+	if (!r || !len)
+		return rv_err_at(err, RV_EINVAL, gpa.v, "mem", "a hole outside RAM");
+	if (m->punched)
+		return rv_err_at(err, RV_EBUSY, gpa.v, "mem", "a second hole in RAM");
+	n = (uint32_t)(r - m->ram);
+	from = gpa.v - r->gpa.v;
+	after = from + len;
+	/* The size of a slot cannot be changed: away with it, then two others. */
+	rc = set_slot(vm, n, r, 0, 0, err);
+	if (!rc && from)
+		rc = set_slot(vm, n, r, 0, from, err);
+	if (!rc && after < r->len)
+		rc = set_slot(vm, m->nram, r, after, r->len - after, err);
+	m->punched = !rc;
+	return rc;
 }
 
 int rv_mem_init(struct rv_vm *vm, uint64_t size, struct rv_err *err)
@@ -80,17 +124,6 @@ void rv_mem_deinit(struct rv_vm *vm)
 		close(m->fd);
 	m->mon = m->guest = NULL;
 	m->fd = -1;
-}
-
-static const struct rv_ram *find_ram(const struct rv_mem *m, uint64_t gpa, uint64_t len)
-{
-	for (uint32_t i = 0; i < m->nram; i++) {
-		const struct rv_ram *r = &m->ram[i];
-
-		if (gpa >= r->gpa.v && gpa - r->gpa.v < r->len && len <= r->len - (gpa - r->gpa.v))
-			return r;
-	}
-	return NULL;
 }
 
 uint8_t *rv_mem_ptr(struct rv_vm *vm, rv_gpa gpa, uint64_t len)

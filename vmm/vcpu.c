@@ -180,9 +180,9 @@ static void on_mmio(struct rv_vm *vm, struct rv_vcpu *v)
 	uint64_t gpa = run->mmio.phys_addr;
 	uint8_t len = run->mmio.len > 8 ? 8 : (uint8_t)run->mmio.len;
 
-	if (run->mmio.is_write && rv_mem_ptr(vm, rv_gpa_of(gpa), len ? len : 1)) {
+	if (rv_mem_ptr(vm, rv_gpa_of(gpa), len ? len : 1)) {
 		if (!rv_arch_mmio_ram(vm, v))
-			rv_vm_end(vm, RV_END_CRASH, "write to RAM at 0x%llx came as MMIO",
+			rv_vm_end(vm, RV_END_CRASH, "an access to RAM at 0x%llx came as MMIO",
 				  (unsigned long long)gpa);
 	} else if (run->mmio.is_write) {
 		rv_bus_write(&vm->mmio, gpa, len, run->mmio.data);

@@ -71,6 +71,7 @@ struct rv_mem {
 	uint8_t *guest; /* the mapping handed to KVM: carries the protection */
 	struct rv_ram ram[2];
 	uint32_t nram;
+	bool punched; /* rv_mem_punch() has been here */
 	/* Held for reading across a device's transfer, for writing by a commit. */
 	pthread_rwlock_t prot_lock;
 };
@@ -82,6 +83,12 @@ void rv_mem_deinit(struct rv_vm *vm);
 uint8_t *rv_mem_ptr(struct rv_vm *vm, rv_gpa gpa, uint64_t len);
 /* The same place in KVM's mapping. */
 uint8_t *rv_mem_guest_ptr(struct rv_vm *vm, rv_gpa gpa, uint64_t len);
+/*
+ * Take whole pages out of the RAM that KVM has, so that every access there is an exit
+ * (rv_arch_mmio_ram). The monitor's mapping keeps them. Before the first vcpu runs, and
+ * once. A failure of KVM (RV_EOS) may leave the VM without that piece of RAM.
+ */
+int rv_mem_punch(struct rv_vm *vm, rv_gpa gpa, uint64_t len, struct rv_err *err) RV_MUST_CHECK;
 /* First byte after RAM below 4 GiB, and after all RAM (0 where none above). */
 uint64_t rv_mem_low_end(const struct rv_vm *vm);
 uint64_t rv_mem_high_end(const struct rv_vm *vm);

@@ -222,10 +222,11 @@ struct rv_task {
 };
 
 /*
- * The task that runs on a vCPU; gs_base is the kernel's (of GS_BASE and
- * KERNEL_GS_BASE the one in the upper half). False: not known, *out is zeroed.
+ * The task that runs on a vCPU. percpu is on x86 the kernel's GS base (of GS_BASE and
+ * KERNEL_GS_BASE the one in the upper half); on arm64 SP_EL0, which in the kernel is the
+ * task itself, and 0 in user mode. False: not known, *out is zeroed.
  */
-bool rv_task_current(const struct rv_kernel *k, uint64_t gs_base, struct rv_task *out);
+bool rv_task_current(const struct rv_kernel *k, uint64_t percpu, struct rv_task *out);
 
 /* The task at an address (arm64: SP_EL0). */
 bool rv_task_at(const struct rv_kernel *k, uint64_t task_va, struct rv_task *out);
@@ -247,16 +248,21 @@ int rv_kernel_symbolize_gpa(const struct rv_kernel *k, uint64_t gpa, char *buf, 
 /* --- callers ------------------------------------------------------------------ */
 
 struct rv_unwind_regs {
-	uint64_t ip, sp, bp;
+	uint64_t ip, sp, bp; /* bp: rbp, or x29 */
+	uint64_t lr;	     /* arm64: x30 */
 };
 
 /*
  * Return addresses of the callers of ip, nearest first, by the kernel's ORC
- * tables. Returns how many were written (0 .. max): the walk ends quietly at the
+ * tables (arm64: by frame records). Returns how many were written (0 .. max): the walk ends quietly at the
  * first frame that is not certain. *complete_out (may be NULL) says that it ended
  * at user mode or the stack's end and not for want of data.
  */
 size_t rv_kernel_unwind(const struct rv_kernel *k, const struct rv_unwind_regs *regs, uint64_t *out,
 			size_t max, bool *complete_out);
+
+/* The same for arm64, by frame records (unwind_arm64.c); called by the above. */
+size_t rv_unwind_records(const struct rv_kernel *k, const struct rv_unwind_regs *regs,
+			 uint64_t *out, size_t max, bool *complete_out);
 
 #endif

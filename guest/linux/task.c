@@ -43,14 +43,16 @@ bool rv_task_at(const struct rv_kernel *k, uint64_t task_va, struct rv_task *out
 	return true;
 }
 
-bool rv_task_current(const struct rv_kernel *k, uint64_t gs_base, struct rv_task *out)
+bool rv_task_current(const struct rv_kernel *k, uint64_t percpu, struct rv_task *out)
 {
 	struct rv_view v;
 	uint64_t task;
 
 	memset(out, 0, sizeof(*out));
-	if (!k->has_current || !is_kernel(gs_base) || rv_kernel_view(k, &v, NULL) ||
-	    rv_view_read_u64(&v, rv_gva_of(gs_base + k->sym_current), &task, NULL))
+	if (k->regs.arch == RV_ARCH_ARM64)
+		return rv_task_at(k, percpu, out);
+	if (!k->has_current || !is_kernel(percpu) || rv_kernel_view(k, &v, NULL) ||
+	    rv_view_read_u64(&v, rv_gva_of(percpu + k->sym_current), &task, NULL))
 		return false;
 	return rv_task_at(k, task, out);
 }

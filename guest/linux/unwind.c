@@ -240,6 +240,8 @@ size_t rv_kernel_unwind(const struct rv_kernel *k, const struct rv_unwind_regs *
 
 	if (complete_out)
 		*complete_out = false;
+	if (k->regs.arch == RV_ARCH_ARM64)
+		return rv_unwind_records(k, regs, out, max, complete_out);
 	if (!k->orc.type_bits || !(s.ip >> 63) || rv_kernel_view(k, &s.v, NULL))
 		return 0;
 	s.exact = true;

@@ -99,7 +99,7 @@ static void build(struct fake_kernel *fk, enum fk_flavour fl, struct rv_unwind_r
 	stack_u64(fk, 0x68 + 136, 0x33);
 	stack_u64(fk, 0x68 + 152, 0x7ffc0000);
 	*r = (struct rv_unwind_regs){fk_mod_va(0, 0x110), fk_img_va(STACK),
-				     fk_img_va(STACK + 0x40)};
+				     fk_img_va(STACK + 0x40), 0};
 }
 
 static void test_chain(void **state)
@@ -177,7 +177,7 @@ static void test_interrupt(void **state)
 		stack_u64(&fk, 0x200 + 136, 0x10);
 		stack_u64(&fk, 0x200 + 152, fk_img_va(STACK + 0x400));
 		stack_u64(&fk, 0x400, fk_img_va(FK_KSYS_READ + 0x10));
-		r = (struct rv_unwind_regs){fk_img_va(FK_ENTRY + 4), fk_img_va(STACK + 0x200), 0};
+		r = (struct rv_unwind_regs){fk_img_va(FK_ENTRY + 4), fk_img_va(STACK + 0x200), 0, 0};
 		assert_int_equal(rv_kernel_unwind(&fk.k, &r, out, 8, &complete), 2);
 		assert_true(complete);
 		assert_int_equal(out[0], fk_img_va(FK_VFS_READ));
@@ -214,7 +214,7 @@ static void test_indirect(void **state)
 	stack_u64(&fk, 0x378, fk_img_va(STACK + 0x3a0));
 	stack_u64(&fk, 0x398, fk_img_va(FK_ENTRY + 8));
 	r = (struct rv_unwind_regs){fk_img_va(FK_VFS_READ + 4), fk_img_va(STACK + 0x300),
-				    fk_img_va(STACK + 0x380)};
+				    fk_img_va(STACK + 0x380), 0};
 	assert_int_equal(rv_kernel_unwind(&fk.k, &r, out, 8, &complete), 2);
 	assert_false(complete);
 	assert_int_equal(out[1], fk_img_va(FK_ENTRY + 8));
@@ -239,7 +239,7 @@ static void test_bounds(void **state)
 		2, FK_ORC_MAX);
 	stack_u64(&fk, 0x100, fk_img_va(STACK + 0x100));
 	stack_u64(&fk, 0xf8, fk_img_va(FK_VFS_READ + 8));
-	r = (struct rv_unwind_regs){fk_img_va(FK_VFS_READ + 4), fk_img_va(STACK + 0x100), 0};
+	r = (struct rv_unwind_regs){fk_img_va(FK_VFS_READ + 4), fk_img_va(STACK + 0x100), 0, 0};
 	n = rv_kernel_unwind(&fk.k, &r, out, 1024, &complete);
 	assert_in_range(n, 1, 200);
 	assert_false(complete);
@@ -260,7 +260,7 @@ static void test_bounds(void **state)
 		stack_u64(&fk, 0x800 + i * 8, fk_mod_va(i % 2, 0x110));
 	assert_int_equal(rv_kernel_unwind(&fk.k,
 					  &(struct rv_unwind_regs){fk_mod_va(1, 0x110),
-								   fk_img_va(STACK + 0x800), 0},
+								   fk_img_va(STACK + 0x800), 0, 0},
 					  out, 1024, &complete),
 			 16);
 	assert_false(complete);

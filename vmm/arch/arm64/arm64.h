@@ -26,6 +26,8 @@
 
 #include "vm.h"
 
+#include "linux/linux.h"
+
 #include <stdatomic.h>
 
 #define ARM64_GICD	    0x08000000ull
@@ -58,12 +60,23 @@
 								  << KVM_ARM_IRQ_NUM_SHIFT)
 #define ARM64_GSI_SPI(gsi) (((gsi)&KVM_ARM_IRQ_NUM_MASK) - ARM64_INTID_SPI)
 
+#define RV_ARM64_POKERS 2u
+
 struct rv_arch_vm {
 	int gic;	/* device descriptor, -1 before it exists */
 	bool ptrauth;	/* vcpus have pointer authentication */
 	bool ext_dabt;	/* KVM can raise an external abort */
 	uint64_t mmfr0; /* ID_AA64MMFR0_EL1 of every vcpu */
 	_Atomic uint64_t spurious;
+	uint64_t hole; /* gpa of the doorbell's page, 0 where there is none */
+	/* copy_to_kernel_nofault, and the return addresses of the calls of it that patch
+	 * text; run-time addresses, from the gate's installation on. */
+	uint64_t poke_fn, poke_len;
+	uint64_t poker[RV_ARM64_POKERS];
+	uint32_t npokers;
+	/* Guest RAM as the walker of page tables wants it. */
+	struct rv_source_mapped source;
+	struct rv_region regions[2];
 };
 
 /* --- registers (regs.c) ---------------------------------------------------- */
@@ -84,14 +97,39 @@ struct rv_arch_vm {
 #define ARM64_TTBR0    ARM64_SYS_REG(3, 0, 2, 0, 0)
 #define ARM64_TTBR1    ARM64_SYS_REG(3, 0, 2, 0, 1)
 #define ARM64_TCR      ARM64_SYS_REG(3, 0, 2, 0, 2)
+#define ARM64_TCR2     ARM64_SYS_REG(3, 0, 2, 0, 3)
+#define ARM64_PIRE0    ARM64_SYS_REG(3, 0, 10, 2, 2)
+#define ARM64_PIR      ARM64_SYS_REG(3, 0, 10, 2, 3)
 #define ARM64_ESR_EL1  ARM64_SYS_REG(3, 0, 5, 2, 0)
 #define ARM64_FAR_EL1  ARM64_SYS_REG(3, 0, 6, 0, 0)
 #define ARM64_VBAR_EL1 ARM64_SYS_REG(3, 0, 12, 0, 0)
+
+/* PSTATE as SPSR has it (Arm ARM, C5.2.19). */
+#define ARM64_PSTATE_SP	   1ull	   /* the exception level's own stack pointer */
+#define ARM64_PSTATE_EL	   0xcull  /* 0: user mode */
+#define ARM64_PSTATE_32	   0x10ull /* AArch32 */
+#define ARM64_PSTATE_DAIF  0x3c0ull
+#define ARM64_PSTATE_PAN   (1ull << 22)
+#define ARM64_PSTATE_DIT   (1ull << 24)
+#define ARM64_PSTATE_FLAGS (15ull << 28)
 
 /* One register of a vcpu that is out of KVM_RUN. fd is the vcpu's descriptor. RV_EOS
  * with errno set by the kernel. */
 int rv_arm64_get(int fd, uint64_t id, uint64_t *out) RV_MUST_CHECK;
 int rv_arm64_set(int fd, uint64_t id, uint64_t value) RV_MUST_CHECK;
+
+/* How v translates addresses. */
+int rv_arm64_paging(struct rv_vcpu *v, struct rv_paging_regs *out) RV_MUST_CHECK;
+/* vm->arch->source, once RAM is mapped. */
+int rv_arm64_view_init(struct rv_vm *vm, struct rv_err *err) RV_MUST_CHECK;
+
+/* --- doorbell and writes (gate.c, write.c) ------------------------------------- */
+
+/* Raise a synchronous external abort at the instruction; false: KVM cannot. */
+bool rv_arm64_bus_error(struct rv_vm *vm, struct rv_vcpu *v);
+
+/* KVM_EXIT_MMIO read in the hole: answer it. Always true. */
+bool rv_arm64_doorbell(struct rv_vm *vm, struct rv_vcpu *v);
 
 /* --- the machine (vm.c, rtc.c, fdt.c) --------------------------------------- */
 

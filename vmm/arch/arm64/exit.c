@@ -22,7 +22,7 @@ static void system_event(struct rv_vm *vm, struct rv_vcpu *v)
 }
 
 /* A synchronous external abort at the instruction: the guest's own bus error. */
-static bool bus_error(struct rv_vm *vm, struct rv_vcpu *v)
+bool rv_arm64_bus_error(struct rv_vm *vm, struct rv_vcpu *v)
 {
 	struct kvm_vcpu_events ev;
 
@@ -39,7 +39,7 @@ static void no_syndrome(struct rv_vm *vm, struct rv_vcpu *v)
 {
 	uint64_t gpa = v->run->arm_nisv.fault_ipa;
 
-	if (!bus_error(vm, v))
+	if (!rv_arm64_bus_error(vm, v))
 		rv_vm_end(vm, RV_END_CRASH,
 			  "vcpu %u: an access to 0x%llx, where no memory is, cannot be answered",
 			  v->index, (unsigned long long)gpa);
@@ -53,17 +53,4 @@ bool rv_arch_exit(struct rv_vm *vm, struct rv_vcpu *v)
 	case KVM_EXIT_DEBUG: return true;
 	default: return false;
 	}
-}
-
-/* Nothing is protected here yet (gate.c), so nothing explains a fault. */
-bool rv_arch_fault(struct rv_vm *vm, struct rv_vcpu *v)
-{
-	(void)vm, (void)v;
-	return false;
-}
-
-bool rv_arch_mmio_ram(struct rv_vm *vm, struct rv_vcpu *v)
-{
-	(void)vm, (void)v;
-	return false;
 }

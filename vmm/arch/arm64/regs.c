@@ -2,7 +2,6 @@
 /* regs.c (arm64): single registers, and what the watchdog and the guest view ask of them. */
 #include "arm64.h"
 #include "arch.h"
-#include "linux/linux.h"
 
 #include <string.h>
 #include <sys/ioctl.h>
@@ -64,23 +63,64 @@ int rv_arch_vcpu_pulse(struct rv_vcpu *v, uint64_t *digest, uint64_t *pc, bool *
 	return 0;
 }
 
+/* ID_AA64MMFR0_EL1.PARange; 7 is 56 bits, which the walker does not know. */
+static uint32_t pa_bits(uint64_t mmfr0)
+{
+	static const uint8_t bits[16] = {32, 36, 40, 42, 44, 48, 52};
+
+	return bits[mmfr0 & 15];
+}
+
+/* A register that this host's KVM, or the vcpu, may lack: then it is 0. */
+static uint64_t get_if(int fd, uint64_t id)
+{
+	uint64_t v;
+
+	return rv_arm64_get(fd, id, &v) ? 0 : v;
+}
+
+int rv_arm64_paging(struct rv_vcpu *v, struct rv_paging_regs *out)
+{
+	memset(out, 0, sizeof(*out));
+	out->arch = RV_ARCH_ARM64;
+	out->pa_bits = pa_bits(v->vm->arch->mmfr0);
+	if (rv_arm64_get(v->fd, ARM64_TTBR0, &out->arm64.ttbr0) ||
+	    rv_arm64_get(v->fd, ARM64_TTBR1, &out->arm64.ttbr1) ||
+	    rv_arm64_get(v->fd, ARM64_TCR, &out->arm64.tcr) ||
+	    rv_arm64_get(v->fd, ARM64_SCTLR, &out->arm64.sctlr))
+		return RV_EOS;
+	out->arm64.tcr2 = get_if(v->fd, ARM64_TCR2);
+	out->arm64.pir = get_if(v->fd, ARM64_PIR);
+	out->arm64.pire0 = get_if(v->fd, ARM64_PIRE0);
+	return 0;
+}
+
+int rv_arm64_view_init(struct rv_vm *vm, struct rv_err *err)
+{
+	struct rv_arch_vm *a = vm->arch;
+
+	for (uint32_t i = 0; i < vm->mem.nram; i++)
+		a->regions[i] = (struct rv_region){vm->mem.ram[i].gpa.v, vm->mem.ram[i].len,
+						   vm->mem.mon + vm->mem.ram[i].off};
+	return rv_source_mapped_init(&a->source, a->regions, vm->mem.nram, err);
+}
+
 int rv_arch_vcpu_view(struct rv_vcpu *v, struct rv_paging_regs *paging,
 		      struct rv_unwind_regs *unwind, uint64_t *percpu)
 {
 	uint64_t pstate;
 
-	memset(paging, 0, sizeof(*paging));
 	memset(unwind, 0, sizeof(*unwind));
-	paging->arch = RV_ARCH_ARM64;
-	if (rv_arm64_get(v->fd, ARM64_PSTATE, &pstate) ||
+	if (rv_arm64_paging(v, paging) || rv_arm64_get(v->fd, ARM64_PSTATE, &pstate) ||
 	    rv_arm64_get(v->fd, ARM64_PC, &unwind->ip) ||
 	    rv_arm64_get(v->fd, ARM64_X(29), &unwind->bp) ||
+	    rv_arm64_get(v->fd, ARM64_X(30), &unwind->lr) ||
 	    rv_arm64_get(v->fd, ARM64_SP_EL1, &unwind->sp))
 		return RV_EOS;
 	/* In the kernel SP_EL0 holds the current task, in user mode the user's stack pointer
 	 * (arch/arm64/include/asm/current.h). */
 	*percpu = 0;
-	if (pstate & 0xc && rv_arm64_get(v->fd, ARM64_SP_EL0, percpu))
+	if (pstate & ARM64_PSTATE_EL && rv_arm64_get(v->fd, ARM64_SP_EL0, percpu))
 		return RV_EOS;
 	return 0;
 }
