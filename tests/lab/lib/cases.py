@@ -369,7 +369,7 @@ def _culprit(event, writer, alias):
     return ("rv_attack_" + writer) in (base(event.get("pc_symbol")), base(event.get("caller_symbol"))) or (
         # the kernel's own copy routines are asked by name; the report may name only them
         writer in ("memcpy", "copy_from_user", "nofault")
-        and re.match(r"(__)?memcpy|rep_movs|copy_user|_copy_from|copy_to_kernel", base(event.get("pc_symbol"))))
+        and re.match(r"(__)?memcpy|rep_movs|copy_user|(__arch)?_copy_from|copy_to_kernel", base(event.get("pc_symbol"))))
 
 
 def problems(result):

