@@ -1,16 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# devices.sh [--version 6.1] [--cpus N] [--ravelin FILE]: every device model against the
+# devices.sh [--arch A] [--version 6.1] [--cpus N] [--ravelin FILE]: every device model against the
 # drivers of a stock kernel, in the emulated host: disk contents checked on both sides, network
 # through a tap and through passt, random numbers, vsock both ways, a second console, a driver
 # that resets a device under load. One line per case, then the counts.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 top=$(cd "$here/../.." && pwd)
-version=6.1 cpus=2 ravelin=$top/build/ravelin
+version=6.1 cpus=2 ravelin= arch=$(uname -m | sed 's/aarch64/arm64/')
 while [ $# -gt 0 ]; do
 	case $1 in
+	--arch) arch=$2 ;;
 	--version) version=$2 ;;
 	--cpus) cpus=$2 ;;
 	--ravelin) ravelin=$2 ;;
@@ -18,15 +19,23 @@ while [ $# -gt 0 ]; do
 	esac
 	shift 2
 done
+# Another architecture than this machine's: cross-built, and emulated all the way down.
+native=$(uname -m | sed 's/aarch64/arm64/') cross=
+if [ "$arch" = "$native" ]; then
+	: "${ravelin:=$top/build/ravelin}"
+else
+	case $arch in arm64) cross=aarch64-linux-gnu- ;; esac
+	: "${ravelin:=$top/build/ravelin-$arch}"
+fi
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 trap 'exit 130' INT TERM
-kernel=$("$here/lab" kernel-path --version "$version" --modules "$tmp/mods" | head -n 1)
-[ -f "$kernel" ] || kernel=$("$here/lab" kernel-path --version "$version")
+kernel=$("$here/lab" kernel-path --arch "$arch" --version "$version" --modules "$tmp/mods" | head -n 1)
+[ -f "$kernel" ] || kernel=$("$here/lab" kernel-path --arch "$arch" --version "$version")
 root=$tmp/root
 mkdir -p "$root/bin" "$root/dev" "$root/modules"
-cp /bin/busybox "$root/bin/busybox"
-gcc -O2 -Wall -Wextra -static -o "$tmp/peer" "$here/devices/peer.c"
+cp "$("$here/lab" busybox --arch "$arch")" "$root/bin/busybox"
+"${cross}gcc" -O2 -Wall -Wextra -static -o "$tmp/peer" "$here/devices/peer.c"
 cp "$tmp/peer" "$root/bin/peer"
 cp "$here/devices/init" "$root/init"
 chmod 755 "$root/init"
@@ -45,9 +54,9 @@ mknod "$root/dev/console" c 5 1 2>/dev/null || :
 (cd "$root" && find . | cpio -o -H newc --quiet) >"$tmp/devices.cpio"
 set -- --put "$kernel:vmlinuz" --put "$tmp/devices.cpio:devices.cpio" --put "$tmp/peer:/usr/local/bin/peer" \
 	--put "$ravelin:devices-ravelin" --put "$here/devices/inside.sh:inside.sh"
-if command -v passt >/dev/null; then set -- "$@" --put "$(readlink -f "$(command -v passt)"):/usr/local/bin/passt"; fi
+if [ -z "$cross" ] && command -v passt >/dev/null; then set -- "$@" --put "$(readlink -f "$(command -v passt)"):/usr/local/bin/passt"; fi
 # passt wants a root that pivot_root() can leave and that is not a chroot, for its own sandbox;
 # the initial RAM file system is neither, a bind mount of it moved over it is both.
-exec "$here/lab" run --quiet --timeout 500 "$@" -- "chmod 755 /usr/local/bin/* inside.sh devices-ravelin
+exec "$here/lab" run --quiet --arch "$arch" --timeout 500 "$@" -- "chmod 755 /usr/local/bin/* inside.sh devices-ravelin
 	here=\$(pwd); mkdir -p /mnt/root; mount --rbind / /mnt/root; cd /mnt/root; mount --move . /
 	exec chroot . sh -c \"cd \$here; exec ./inside.sh ./devices-ravelin $cpus\""
