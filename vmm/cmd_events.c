@@ -28,6 +28,7 @@ struct view {
 	bool verify, follow, json, repair, colour;
 	uint32_t kind; /* NO_KIND: all */
 	uint64_t since;
+	bool stopped; /* the last line that was seen is the machine's stop */
 };
 
 static volatile sig_atomic_t stopped;
@@ -72,11 +73,15 @@ static void print_record(const struct view *v, const struct rv_record *rec)
 
 static int show_line(void *arg, const char *line, size_t len, const struct rv_chain *at)
 {
-	const struct view *v = arg;
+	struct view *v = arg;
 	struct rv_record rec;
 	struct rv_err err;
 
-	if (v->verify || at->seq <= v->since)
+	if (v->verify) {
+		v->stopped = !rv_record_parse(line, len, &rec, &err) && rec.ev.kind == RV_EV_STOP;
+		return 0;
+	}
+	if (at->seq <= v->since)
 		return 0;
 	/* The line has been checked, so that this cannot fail; no need to trust that. */
 	if (rv_record_parse(line, len, &rec, &err))
@@ -155,7 +160,20 @@ static int repair(const struct view *v)
 	return EXIT_GOOD;
 }
 
-static int show(const struct view *v)
+/* The chain shows what was changed or taken out, but not what was cut off at the end. */
+static void print_verdict(const struct view *v, const struct rv_journal_end *end)
+{
+	printf("%s: %llu lines, sequence and chain unbroken, last digest %s\n", v->path,
+	       (unsigned long long)end->chain.seq, end->chain.prev);
+	if (!end->chain.seq)
+		printf("%s: empty: a journal begins with the machine's start\n", v->path);
+	else if (!v->stopped)
+		printf("%s: the last line is no stop: the machine still runs, or the end is "
+		       "missing\n",
+		       v->path);
+}
+
+static int show(struct view *v)
 {
 	struct rv_journal_end end;
 	int fd, rc, status = EXIT_GOOD;
@@ -172,15 +190,14 @@ static int show(const struct view *v)
 		close(fd);
 		return complain(&err);
 	}
-	rc = rv_journal_walk(fd, v->path, &end, show_line, (void *)v, &err);
+	rc = rv_journal_walk(fd, v->path, &end, show_line, v, &err);
 	/* While a monitor writes, half a line at the end is no damage yet. */
 	if (rc == RV_EBADDATA && end.torn && v->follow)
 		rc = 0;
 	if (rc)
 		status = complain(&err);
 	else if (v->verify)
-		printf("%s: %llu lines, sequence and chain unbroken, last digest %s\n", v->path,
-		       (unsigned long long)end.chain.seq, end.chain.prev);
+		print_verdict(v, &end);
 	if (!rc && v->follow)
 		status = follow(v, fd, &end);
 	close(fd);
