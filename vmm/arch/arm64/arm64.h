@@ -128,6 +128,9 @@ int rv_arm64_view_init(struct rv_vm *vm, struct rv_err *err) RV_MUST_CHECK;
 /* Raise a synchronous external abort at the instruction; false: KVM cannot. */
 bool rv_arm64_bus_error(struct rv_vm *vm, struct rv_vcpu *v);
 
+/* KVM_EXIT_ARM_NISV for a store to gpa: judge it if that is the hole; false: it is not. */
+bool rv_arm64_hole_store(struct rv_vm *vm, struct rv_vcpu *v, uint64_t gpa);
+
 /* KVM_EXIT_MMIO read in the hole: answer it. Always true. */
 bool rv_arm64_doorbell(struct rv_vm *vm, struct rv_vcpu *v);
 

@@ -6,6 +6,10 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
+/* Arm ARM, D24.2.40, ISS encoding for an exception from a Data Abort. */
+#define ISS_WNR (1ull << 6)
+#define ISS_CM	(1ull << 8)
+
 static void system_event(struct rv_vm *vm, struct rv_vcpu *v)
 {
 	switch (v->run->system_event.type) {
@@ -37,8 +41,12 @@ bool rv_arm64_bus_error(struct rv_vm *vm, struct rv_vcpu *v)
  */
 static void no_syndrome(struct rv_vm *vm, struct rv_vcpu *v)
 {
-	uint64_t gpa = v->run->arm_nisv.fault_ipa;
+	uint64_t gpa = v->run->arm_nisv.fault_ipa, iss = v->run->arm_nisv.esr_iss;
 
+	/* The address is good to a page; cache maintenance there finds nothing to do, and KVM
+	 * does not bring it here. */
+	if ((iss & ISS_WNR) && !(iss & ISS_CM) && rv_arm64_hole_store(vm, v, gpa))
+		return;
 	if (!rv_arm64_bus_error(vm, v))
 		rv_vm_end(vm, RV_END_CRASH,
 			  "vcpu %u: an access to 0x%llx, where no memory is, cannot be answered",

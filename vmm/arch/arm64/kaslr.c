@@ -150,6 +150,8 @@ bool rv_arm64_kaslr_seed(const struct rv_arm64_kaslr *k, uint64_t delta, uint64_
 {
 	uint64_t range = k->total / 2;
 
+	if (k->total && !range)
+		return false;
 	for (uint32_t i = 0; i < SEED_TRIES; i++) {
 		uint64_t off = delta + rv_random_below(MIB2), s;
 

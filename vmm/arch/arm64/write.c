@@ -636,40 +636,54 @@ static int finish_mmio(struct rv_vcpu *v)
 	return ioctl(v->fd, KVM_RUN, 0) && errno == EINTR ? 0 : RV_EOS;
 }
 
-static bool hole_write(struct rv_vm *vm, struct rv_vcpu *v)
+/* mmio: the exit is a finished description, and KVM steps over the instruction itself. */
+static bool hole_write(struct rv_vm *vm, struct rv_vcpu *v, uint64_t gpa, uint32_t len, bool mmio)
 {
-	struct kvm_run *run = v->run;
 	struct fault f = {0};
 	enum rv_action act;
 	struct rv_err err = {0};
 	char buf[260];
 	int rc = 0;
 
-	if (!vm->arch->source.count || explain(vm, v, &f))
+	if (!vm->arch->source.count || explain(vm, v, &f) ||
+	    !rv_memprot_overlaps(vm->prot, rv_gpa_of(gpa), 1, &f.hit[0].reg))
 		return false;
 	vm->guard_faults++;
 	name_insn(&f);
 	f.nhits = 1;
-	f.hit[0].gpa = run->mmio.phys_addr;
-	f.hit[0].len = run->mmio.len > 8 ? 8 : run->mmio.len;
-	f.hit[0].va = f.known ? f.in.va : rv_seal_image_va(vm, run->mmio.phys_addr);
-	if (!rv_memprot_overlaps(vm->prot, rv_gpa_of(f.hit[0].gpa), f.hit[0].len, &f.hit[0].reg))
-		return false;
+	f.hit[0].gpa = gpa;
+	f.hit[0].len = len;
+	f.hit[0].va = f.known ? f.in.va : rv_seal_image_va(vm, gpa);
 	act = judge(vm, v, &f);
-	/* Recorded or denied: there is no memory for it to land in. */
-	if (act != RV_ACT_FAULT)
-		return true;
-	rc = finish_mmio(v) ? rv_err_os(&err, "arm64", "finish a refused write")
-			    : fault_guest(vm, v, &f, &err);
+	if (act == RV_ACT_FAULT && mmio && finish_mmio(v))
+		rc = rv_err_os(&err, "arm64", "finish a refused write");
+	else if (act == RV_ACT_FAULT)
+		rc = fault_guest(vm, v, &f, &err);
+	else if ((act == RV_ACT_RECORD || act == RV_ACT_DENY) && !mmio)
+		rc = skip(v, &f, &err); /* there is no memory for it to land in */
 	if (rc)
 		rv_vm_end(vm, RV_END_CRASH, "vcpu %u: %s", v->index,
 			  rv_err_str(&err, buf, sizeof(buf)));
 	return true;
 }
 
+static bool in_hole(const struct rv_vm *vm, uint64_t gpa)
+{
+	return vm->arch->hole && gpa - vm->arch->hole < PAGE;
+}
+
+bool rv_arm64_hole_store(struct rv_vm *vm, struct rv_vcpu *v, uint64_t gpa)
+{
+	return in_hole(vm, gpa) && hole_write(vm, v, gpa, 1, false);
+}
+
 bool rv_arch_mmio_ram(struct rv_vm *vm, struct rv_vcpu *v)
 {
-	if (!vm->arch->hole || v->run->mmio.phys_addr - vm->arch->hole >= PAGE)
+	const struct kvm_run *run = v->run;
+
+	if (!in_hole(vm, run->mmio.phys_addr))
 		return false;
-	return v->run->mmio.is_write ? hole_write(vm, v) : rv_arm64_doorbell(vm, v);
+	if (!run->mmio.is_write)
+		return rv_arm64_doorbell(vm, v);
+	return hole_write(vm, v, run->mmio.phys_addr, run->mmio.len > 8 ? 8 : run->mmio.len, true);
 }
