@@ -11,19 +11,22 @@
 #define MIB2 (2ull << 20)
 
 /*
- * Pearson's chi-square of counts against a uniform expectation, normalised: for k cells it
- * has mean k - 1 and variance 2 (k - 1). Five standard deviations: one false alarm in some
- * millions of runs, and a draw that favours one slot of 400 by 10 % is far outside.
+ * Pearson's chi-square of counts against a uniform expectation, d = k - 1 degrees of freedom.
+ * Laurent and Massart (Annals of Statistics 28, 2000, lemma 1): above d + 2 sqrt(d x) + 2x, and
+ * below d - 2 sqrt(d x), with probability at most e^-x each. x = 16: one false alarm in four
+ * million. With few cells the distribution is far from normal, so that "five standard
+ * deviations" would be met once in some 200 runs.
  */
 static void assert_uniform(const uint32_t *count, uint32_t k, uint64_t draws)
 {
-	double expected = (double)draws / k, chi = 0, dev;
+	double expected = (double)draws / k, chi = 0, dev, over;
 
 	for (uint32_t i = 0; i < k; i++)
 		chi += ((double)count[i] - expected) * ((double)count[i] - expected) / expected;
 	dev = chi - (k - 1);
-	/* dev^2 > 25 * 2 (k - 1), without a square root */
-	if (dev * dev > 50.0 * (k - 1))
+	over = dev > 0 ? dev - 32 : dev;
+	/* over^2 > (2 sqrt(16 d))^2, without a square root */
+	if ((dev < 0 || over > 0) && over * over > 64.0 * (k - 1))
 		fail_msg("chi-square %.1f for %u cells", chi, k);
 }
 
