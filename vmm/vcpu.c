@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #define KICK_SIGNAL SIGUSR1
+#define STEP_TRIES  16u
 
 static _Thread_local struct rv_vcpu *self; /* the vcpu of this thread, if it is one */
 
@@ -230,16 +231,37 @@ static void run_once(struct rv_vm *vm, struct rv_vcpu *v)
 	case EINTR:
 	case EAGAIN: return;
 	case EHWPOISON: /* tried again it would fail again, for ever */
-		rv_vm_end(vm, RV_END_CRASH, "vcpu %u: the host's memory is damaged there", v->index);
+		rv_vm_end(vm, RV_END_CRASH, "vcpu %u: the host's memory is damaged there",
+			  v->index);
 		return;
 	case EFAULT:
 		if (!rv_arch_fault(vm, v))
 			rv_vm_end(vm, RV_END_CRASH, "vcpu %u: memory fault that no region explains",
 				  v->index);
 		return;
-	default:
-		rv_vm_end(vm, RV_END_CRASH, "vcpu %u: KVM_RUN: %s", v->index, strerror(e));
+	default: rv_vm_end(vm, RV_END_CRASH, "vcpu %u: KVM_RUN: %s", v->index, strerror(e));
 	}
+}
+
+int rv_vcpu_step(struct rv_vm *vm, struct rv_vcpu *v)
+{
+	bool interrupted = false;
+	int run = -1;
+
+	/* Somebody may ask this vcpu out meanwhile: step first, and keep the request. */
+	for (uint32_t tries = 0; tries < STEP_TRIES; tries++) {
+		run = ioctl(v->fd, KVM_RUN, 0);
+		if (!run || errno != EINTR)
+			break;
+		interrupted = true;
+		__atomic_store_n(&v->run->immediate_exit, 0, __ATOMIC_SEQ_CST);
+		/* In this order: who ends the VM sets ending first, then asks out. */
+		if (vm->ending)
+			break;
+	}
+	if (interrupted)
+		__atomic_store_n(&v->run->immediate_exit, 1, __ATOMIC_SEQ_CST);
+	return run;
 }
 
 static void *vcpu_thread(void *arg)

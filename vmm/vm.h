@@ -181,6 +181,9 @@ void rv_unpark(struct rv_vm *vm);
 
 /* Handle the exit that v->run describes. */
 void rv_vcpu_exit(struct rv_vm *vm, struct rv_vcpu *v);
+/* One KVM_RUN of a vcpu that is set to single-step, by its own thread, with the others
+ * parked: 0, or -1 with errno as KVM_RUN left it. A request to come out is kept. */
+int rv_vcpu_step(struct rv_vm *vm, struct rv_vcpu *v);
 
 /* End the VM: the first caller's reason wins. Any thread. */
 void rv_vm_end(struct rv_vm *vm, enum rv_end end, const char *fmt, ...) RV_PRINTF(3, 4);
@@ -226,6 +229,7 @@ struct rv_vm {
 	struct rv_vcpu *vcpu;
 	uint32_t nvcpu;
 	struct rv_park park;
+	_Atomic uint64_t spurious; /* faults that no region explains */
 	struct rv_boot_plan *plan;
 	struct rv_arch_vm *arch;
 	struct rv_memprot *prot;

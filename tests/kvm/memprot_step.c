@@ -169,6 +169,52 @@ void mpt_exception_in_step(void)
 	memcpy(idt + 2 * 14, gate, sizeof(gate));
 }
 
+/* --- another page before it ----------------------------------------------------------- */
+
+/* The write into region one is being judged: now its address leads into region two. */
+static void remap(struct rv_vcpu *v)
+{
+	(void)v;
+	*(uint64_t *)(void *)mpt_mem(PT, 8) = (WINDOW + P2) | 0x63;
+}
+
+/* What is opened must be what may be written, not what the address leads to by then. */
+void mpt_remap_before_step(void)
+{
+	static uint8_t before[WLEN];
+	uint64_t *idt = (void *)mpt_mem(IDT, 4096), gate[2] = {idt[2 * 14], idt[2 * 14 + 1]};
+	uint64_t *pdpt = (void *)mpt_mem(PDPT, 4096), at = HIGH + CODE + 0x400;
+	uint8_t *c = mpt_mem(CODE, 128);
+	const char *why;
+	size_t n = 0;
+
+	pdpt[1] = PD2 | 0x63;
+	*(uint64_t *)(void *)mpt_mem(PD2, 8) = PT | 0x63;
+	*(uint64_t *)(void *)mpt_mem(PT, 8) = (WINDOW + P1) | 0x63;
+	n += mpt_unhex("0f20d80f22d8", c + n);	      /* cr3 to itself */
+	n += mov_imm64("48bb", ALIAS + 0x100, c + n); /* mov rbx */
+	n += mpt_unhex("488903e6ee", c + n);	      /* mov [rbx], rax; end */
+	mpt_unhex("e6ee", mpt_mem(CODE + 0x400, 2));  /* refused: end, too */
+	idt[2 * 14] =
+		(idt[2 * 14] & ~0xffff00000000ffffull) | (at & 0xffff) | (at >> 16 & 0xffff) << 48;
+	idt[2 * 14 + 1] = at >> 32;
+	mpt_fill(mpt_mem(WINDOW, WLEN));
+	mpt_fill(before);
+	mpt_seal.act[0] = RV_ACT_RECORD;
+	mpt_seal.act[1] = RV_ACT_DENY;
+	mpt_seal.events = 0;
+	mpt_seal.asked = remap;
+	why = mpt_run(1, HIGH + CODE, SOON);
+	mpt_seal.asked = NULL;
+	if (!why && !mpt_seal.events)
+		why = "the write was not judged";
+	if (!why)
+		why = mpt_differs(mpt_mem(WINDOW, WLEN), before, P2, P3);
+	mpt_result("remap-before-step", why);
+	pdpt[1] = 0;
+	memcpy(idt + 2 * 14, gate, sizeof(gate));
+}
+
 /* --- an INIT before it ------------------------------------------------------------------- */
 
 static struct {

@@ -100,7 +100,7 @@ void mpt_storm(const char *name, enum rv_action act)
 	storm_code();
 	mpt_seal.act[0] = mpt_seal.act[1] = act;
 	mpt_seal.events = 0;
-	mpt_vm.arch->spurious = 0;
+	mpt_vm.spurious = 0;
 	pthread_create(&a, NULL, initiator, NULL);
 	pthread_create(&b, NULL, initiator, &s);
 	why = mpt_run(NVCPU, HIGH + CODE, HANG * 3);
@@ -132,6 +132,6 @@ void mpt_storm(const char *name, enum rv_action act)
 			why = "a denied write landed";
 	if (mpt_verbose)
 		printf("# %s: %u park cycles, %llu unexplained faults\n", name, (uint32_t)s.cycles,
-		       (unsigned long long)mpt_vm.arch->spurious);
+		       (unsigned long long)mpt_vm.spurious);
 	mpt_result(name, why);
 }

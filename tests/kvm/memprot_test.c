@@ -54,6 +54,7 @@ int main(int argc, char **argv)
 		mpt_storm("storm/deny", RV_ACT_DENY);
 		mpt_storm("storm/record", RV_ACT_RECORD);
 		mpt_exception_in_step();
+		mpt_remap_before_step();
 		mpt_init_before_step();
 	}
 	printf("memprot: %u passed, %u failed, 0 skipped\n", passed, failed);

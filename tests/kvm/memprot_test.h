@@ -136,6 +136,7 @@ void mpt_two_regions(void);
 void mpt_page_table_bits(void);
 void mpt_storm(const char *name, enum rv_action act);
 void mpt_exception_in_step(void);
+void mpt_remap_before_step(void);
 void mpt_init_before_step(void);
 
 #endif

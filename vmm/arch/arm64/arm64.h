@@ -67,7 +67,6 @@ struct rv_arch_vm {
 	bool ptrauth;	/* vcpus have pointer authentication */
 	bool ext_dabt;	/* KVM can raise an external abort */
 	uint64_t mmfr0; /* ID_AA64MMFR0_EL1 of every vcpu */
-	_Atomic uint64_t spurious;
 	uint64_t hole; /* gpa of the doorbell's page, 0 where there is none */
 	/* copy_to_kernel_nofault, and the return addresses of the calls of it that patch
 	 * text; run-time addresses, from the gate's installation on. */

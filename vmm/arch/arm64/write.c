@@ -12,6 +12,8 @@
 #include "arch.h"
 #include "decode.h"
 #include "disasm.h"
+#include "base/a64.h"
+#include "enforce/fault.h"
 #include "enforce/gate.h"
 #include "enforce/memprot.h"
 #include "enforce/seal.h"
@@ -20,15 +22,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-#define PAGE 4096ull
-/* Retries of one fault that no region explains, before it is evidence of something. */
-#define SPURIOUS_MAX 1000u
-/* And of one instruction in a row, before it is judged as one whose stores are not known:
- * the CPU itself may write, where a guarded page holds page tables (access flag, dirty). */
-#define STUCK_MAX   16u
-#define STEP_TRIES  16u
+#define PAGE	    4096ull
 #define WALK_BUDGET 64u	  /* table reads for one instruction: its own page, and its store's */
-#define HITS_MAX    4	  /* regions that one instruction may meet */
 #define PAGES_MAX   24u	  /* of one store; only the memory copy instructions reach over more */
 #define FRAME_LEN   512u  /* above struct pt_regs, which the kernel's entry pushes */
 #define RESCUE_OFF  8192u /* half of THREAD_SIZE (arch/arm64/include/asm/memory.h) */
@@ -46,18 +41,12 @@
 #define VECTOR_EL0    0x400ull
 #define VECTOR_EL0_32 0x600ull
 
-struct hit {
-	struct rv_guard reg;
-	uint64_t va, gpa;
-	uint32_t len;
-};
-
 struct fault {
 	struct rv_arm64_regs r;
 	uint32_t word;
 	struct rv_arm64_insn in;
 	struct rv_view view;
-	struct hit hit[HITS_MAX];
+	struct rv_hit hit[RV_HITS_MAX];
 	uint32_t nhits;
 	bool fetched; /* word is the instruction */
 	bool known;   /* the stores are, all of them */
@@ -70,16 +59,6 @@ struct fault {
 static uint64_t plain_va(uint64_t va)
 {
 	return va & (1ull << 55) ? va | 0xffull << 56 : va & ~(0xffull << 56);
-}
-
-/* A return address without its signature, which fills all bits above the address. */
-static uint64_t strip_pac(uint64_t va, const struct rv_paging_regs *p)
-{
-	uint32_t bits = 64 - (uint32_t)(p->arm64.tcr >> 16 & 63); /* T1SZ */
-
-	if (bits > 55)
-		return va;
-	return va & (1ull << 55) ? va | ~0ull << bits : va & ~(~0ull << bits);
 }
 
 static int view_init(struct rv_vm *vm, struct rv_vcpu *v, struct rv_view *out)
@@ -131,15 +110,14 @@ static bool user_mode(const struct fault *f)
  * called from a function that patches text and nothing else: as a leaf it still has its
  * return address in x30. The bytes are a whole instruction, or ftrace's literal.
  */
-static bool is_patch(struct rv_vm *vm, struct rv_vcpu *v, struct fault *f)
+static bool is_patch(const struct rv_vm *vm, const struct fault *f)
 {
 	const struct rv_arch_vm *a = vm->arch;
 	uint64_t lr;
 
 	if (user_mode(f) || f->r.pc - a->poke_fn >= a->poke_len)
 		return false;
-	lr = strip_pac(f->r.x[30], &f->view.regs);
-	(void)v;
+	lr = rv_a64_strip_pac(f->r.x[30], f->view.regs.arm64.tcr);
 	for (uint32_t i = 0; i < a->npokers; i++)
 		if (lr == a->poker[i])
 			return f->in.kind == RV_ARM64_STORE && !f->in.crosses_page &&
@@ -169,17 +147,6 @@ static bool patch(struct rv_vm *vm, struct rv_vcpu *v, struct fault *f)
 
 /* --- who wrote what ------------------------------------------------------------------ */
 
-static void add_hit(struct fault *f, const struct rv_guard *reg, uint64_t va, uint64_t gpa,
-		    uint64_t len)
-{
-	for (uint32_t i = 0; i < f->nhits; i++)
-		if (f->hit[i].reg.id == reg->id)
-			return;
-	if (f->nhits == HITS_MAX)
-		return;
-	f->hit[f->nhits++] = (struct hit){.reg = *reg, .va = va, .gpa = gpa, .len = (uint32_t)len};
-}
-
 static void find_hits(struct rv_vm *vm, struct fault *f, uint64_t va, uint64_t len)
 {
 	for (uint32_t i = 0; len && i < PAGES_MAX; i++) {
@@ -190,7 +157,7 @@ static void find_hits(struct rv_vm *vm, struct fault *f, uint64_t va, uint64_t l
 			n = len;
 		if (translate(&f->view, va, &gpa) &&
 		    rv_memprot_overlaps(vm->prot, rv_gpa_of(gpa), n, &reg))
-			add_hit(f, &reg, va, gpa, n);
+			rv_hit_add(f->hit, &f->nhits, &reg, va, gpa, n);
 		va += n;
 		len -= n;
 	}
@@ -336,57 +303,21 @@ static int skip(struct rv_vcpu *v, const struct fault *f, struct rv_err *err)
 /* --- letting it happen ------------------------------------------------------------------ */
 
 /*
- * Open what the instruction stores to, all of which has been judged; where that is not
- * known, everything that the policy lets be written. What it guards harder stays shut.
+ * Open what the instruction stores to; where that is not known, everything that the policy
+ * lets be written. What it guards harder stays shut.
  */
 static int open_stores(struct rv_vm *vm, struct fault *f, struct rv_err *err)
 {
 	uint64_t first = f->in.va & ~(PAGE - 1), gpa;
 	uint64_t n = (f->in.va - first + f->in.len + PAGE - 1) / PAGE;
-	struct rv_guard reg;
 	int rc = 0;
 
-	if (f->known && n <= PAGES_MAX) {
-		for (uint64_t i = 0; !rc && i < n; i++)
-			if (translate(&f->view, first + i * PAGE, &gpa))
-				rc = rv_memprot_open(vm->prot, rv_gpa_of(gpa), 1, err);
-		return rc;
-	}
-	for (uint32_t i = 0; !rc && i < RV_MEMPROT_MAX; i++)
-		if (rv_memprot_get(vm->prot, i, &reg) && rv_seal_would(vm, &reg) == RV_ACT_RECORD)
-			rc = rv_memprot_open(vm->prot, reg.gpa, reg.len, err);
+	if (!f->known || f->in.len > PAGES_MAX * PAGE || n > PAGES_MAX)
+		return rv_fault_open_recorded(vm, err);
+	for (uint64_t i = 0; !rc && i < n; i++)
+		if (translate(&f->view, first + i * PAGE, &gpa))
+			rc = rv_fault_open_page(vm, gpa, err);
 	return rc;
-}
-
-static int shut_all(struct rv_vm *vm, struct rv_err *err)
-{
-	int rc = 0;
-
-	for (uint32_t i = 0; i < vm->mem.nram; i++) {
-		const struct rv_ram *r = &vm->mem.ram[i];
-		int one = rv_memprot_shut(vm->prot, r->gpa, r->len, rc ? NULL : err);
-
-		rc = rc ? rc : one;
-	}
-	return rc;
-}
-
-/* Let happen, it would have reached more than what was judged. */
-static void beyond(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f)
-{
-	struct rv_event ev = {.version = RV_EVENT_VERSION, .kind = RV_EV_GUEST_BAD};
-
-	ev.vcpu = (int32_t)v->index;
-	ev.pc = f->r.pc;
-	ev.pc_exact = 1;
-	ev.gpa = f->hit[0].gpa;
-	snprintf(ev.engine, sizeof(ev.engine), "seal");
-	snprintf(ev.object, sizeof(ev.object), "%s", f->hit[0].reg.object);
-	snprintf(ev.insn, sizeof(ev.insn), "%s", f->text);
-	snprintf(ev.detail, sizeof(ev.detail),
-		 "refused after all: it reaches memory that the policy does not let be written");
-	rv_seal_name(vm, v, &ev);
-	(void)rv_vm_event(vm, &ev);
 }
 
 static bool on_the_spot(struct rv_vcpu *v, const struct fault *f)
@@ -402,27 +333,6 @@ static int singlestep(struct rv_vcpu *v, bool on)
 					    on ? KVM_GUESTDBG_ENABLE | KVM_GUESTDBG_SINGLESTEP : 0};
 
 	return ioctl(v->fd, KVM_SET_GUEST_DEBUG, &d);
-}
-
-/* One instruction of this vcpu, interrupts held off. 0, or -1 with errno of KVM_RUN. */
-static int step(struct rv_vm *vm, struct rv_vcpu *v)
-{
-	bool interrupted = false;
-	int run = -1;
-
-	for (uint32_t tries = 0; tries < STEP_TRIES; tries++) {
-		run = ioctl(v->fd, KVM_RUN, 0);
-		if (!run || errno != EINTR)
-			break;
-		interrupted = true;
-		__atomic_store_n(&v->run->immediate_exit, 0, __ATOMIC_SEQ_CST);
-		/* In this order: who ends the VM sets ending first, then asks out. */
-		if (vm->ending)
-			break;
-	}
-	if (interrupted)
-		__atomic_store_n(&v->run->immediate_exit, 1, __ATOMIC_SEQ_CST);
-	return run;
 }
 
 /*
@@ -450,8 +360,10 @@ static int store_exclusive(struct rv_vm *vm, struct rv_vcpu *v, struct fault *f,
 	uint64_t gpa;
 	uint8_t *p = NULL;
 
-	if (f->in.value_len == f->in.len && !f->in.crosses_page &&
-	    translate(&f->view, f->in.va, &gpa))
+	/* The tables may have changed since it was judged: then it faults again, and is again. */
+	if (!translate(&f->view, f->in.va, &gpa) || gpa != f->hit[0].gpa)
+		return 0;
+	if (f->in.value_len == f->in.len && !f->in.crosses_page)
 		p = rv_mem_ptr(vm, rv_gpa_of(gpa), f->in.len);
 	if (!p)
 		return rv_err_at(err, RV_EUNSUPPORTED, f->in.va, "arm64",
@@ -482,7 +394,7 @@ static int complete(struct rv_vm *vm, struct rv_vcpu *v, struct fault *f, struct
 		    rv_arm64_set(v->fd, ARM64_PSTATE, f->r.pstate | ARM64_PSTATE_DAIF)))
 		rc = rv_err_os(err, "arm64", "single-step");
 	if (!rc) {
-		run = step(vm, v);
+		run = rv_vcpu_step(vm, v);
 		faulted = run && errno == EFAULT;
 		refused = faulted && on_the_spot(v, f);
 		if (run && !faulted && errno != EINTR)
@@ -491,10 +403,10 @@ static int complete(struct rv_vm *vm, struct rv_vcpu *v, struct fault *f, struct
 			rc = rv_err_os(err, "arm64", "go on after a step");
 	}
 	(void)singlestep(v, false);
-	rc2 = shut_all(vm, rc ? NULL : err);
+	rc2 = rv_fault_shut(vm, rc ? NULL : err);
 	rv_unpark(vm);
 	if (refused && !rc) {
-		beyond(vm, v, f);
+		rv_fault_beyond(vm, v, &f->hit[0], f->r.pc, f->text);
 		rc = fault_guest(vm, v, f, err);
 	}
 	/* A copy out of device memory leaves for the device first. */
@@ -505,7 +417,7 @@ static int complete(struct rv_vm *vm, struct rv_vcpu *v, struct fault *f, struct
 
 /* --- deciding --------------------------------------------------------------------------- */
 
-static void describe(const struct fault *f, const struct hit *h, struct rv_write *w)
+static void describe(const struct fault *f, const struct rv_hit *h, struct rv_write *w)
 {
 	uint64_t off = h->va - f->in.va;
 
@@ -560,40 +472,6 @@ static bool carry_out(struct rv_vm *vm, struct rv_vcpu *v, struct fault *f, enum
 	return true;
 }
 
-/* A fault that no region explains: another vcpu changed the page tables or the code
- * in between. The instruction is tried again; the write itself never lands. */
-static bool unexplained(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f)
-{
-	struct rv_event ev = {.version = RV_EVENT_VERSION, .kind = RV_EV_GUEST_BAD};
-
-	if (++vm->arch->spurious % SPURIOUS_MAX)
-		return true;
-	ev.vcpu = (int32_t)v->index;
-	ev.pc = f->r.pc;
-	ev.pc_exact = 1;
-	ev.gpa = ~0ull;
-	ev.value = vm->arch->spurious;
-	snprintf(ev.engine, sizeof(ev.engine), "seal");
-	snprintf(ev.object, sizeof(ev.object), "vcpu %u", v->index);
-	snprintf(ev.insn, sizeof(ev.insn), "%s", f->text);
-	snprintf(ev.detail, sizeof(ev.detail),
-		 "%llu memory faults that the instruction does not explain",
-		 (unsigned long long)vm->arch->spurious);
-	(void)rv_vm_event(vm, &ev);
-	return true;
-}
-
-/* The same instruction again, and no exit of another kind since. */
-static bool stuck(struct rv_vcpu *v, uint64_t pc)
-{
-	bool again = v->stuck_pc == pc && v->exits == v->stuck_exits + 1;
-
-	v->stuck_pc = pc;
-	v->stuck_exits = v->exits;
-	v->stuck_count = again ? v->stuck_count + 1 : 1;
-	return v->stuck_count >= STUCK_MAX;
-}
-
 bool rv_arch_fault(struct rv_vm *vm, struct rv_vcpu *v)
 {
 	struct fault f = {0};
@@ -602,23 +480,22 @@ bool rv_arch_fault(struct rv_vm *vm, struct rv_vcpu *v)
 	if (!vm->arch->source.count || explain(vm, v, &f))
 		return false;
 	vm->guard_faults++;
-	if (is_patch(vm, v, &f) && patch(vm, v, &f))
+	if (is_patch(vm, &f) && patch(vm, v, &f))
 		return true;
 	if (f.in.kind == RV_ARM64_CACHE && cache_op(vm, v, &f))
 		return true;
 	name_insn(&f);
 	if (f.known)
 		find_hits(vm, &f, f.in.va, f.in.len);
-	if (!f.nhits && f.in.kind != RV_ARM64_UNKNOWN && !stuck(v, f.r.pc))
-		return unexplained(vm, v, &f);
+	if (!f.nhits && f.in.kind != RV_ARM64_UNKNOWN && !rv_fault_stuck(v, f.r.pc)) {
+		rv_fault_unexplained(vm, v, f.r.pc, f.text);
+		return true;
+	}
 	if (!f.nhits) {
 		/* Not decodable: fail closed. The fault is real, the place is not known. */
 		f.known = false;
 		f.nhits = 1;
-		f.hit[0].gpa = ~0ull;
-		f.hit[0].reg.kind = RV_OBJ_TEXT;
-		f.hit[0].reg.id = UINT32_MAX;
-		snprintf(f.hit[0].reg.object, sizeof(f.hit[0].reg.object), "%s", RV_OBJECT_UNKNOWN);
+		rv_hit_unknown(&f.hit[0]);
 	}
 	return carry_out(vm, v, &f, judge(vm, v, &f));
 }

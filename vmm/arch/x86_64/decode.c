@@ -340,8 +340,8 @@ static void add_implicit(unsigned id, const cs_x86 *x, const struct kvm_regs *r,
 	add(out, rdi, len);
 }
 
-/* High-byte registers: no others are narrower than they lie. */
-static uint64_t high_byte(x86_reg reg, const struct kvm_regs *r, bool *known)
+/* A register as data: in addresses the byte registers do not occur. */
+static uint64_t data_value(x86_reg reg, const struct kvm_regs *r, bool *known)
 {
 	*known = true;
 	switch (reg) {
@@ -404,7 +404,7 @@ static void find_data(unsigned id, const cs_x86 *x, const struct kvm_regs *r,
 	} else if (x->operands[n].type == X86_OP_IMM) {
 		value = (uint64_t)x->operands[n].imm;
 	} else if (x->operands[n].type == X86_OP_REG) {
-		value = high_byte(x->operands[n].reg, r, &known);
+		value = data_value(x->operands[n].reg, r, &known);
 		if (!known)
 			return;
 	} else {

@@ -9,6 +9,7 @@
  */
 #include "x86.h"
 #include "arch.h"
+#include "enforce/fault.h"
 #include "enforce/memprot.h"
 #include "enforce/seal.h"
 
@@ -17,17 +18,11 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-#define PAGE	  4096ull
-#define VEC_GP	  13
-#define VEC_PF	  14
-#define PF_WRITE  2u
-#define RFLAGS_TF 0x100u
-/* Retries of one fault that no region explains, before it is evidence of something. */
-#define SPURIOUS_MAX 1000u
-/* And of one instruction in a row, before it is judged as one whose stores are not known:
- * the CPU itself may write, where a guarded page holds page tables (accessed and dirty). */
-#define STUCK_MAX  16u
-#define STEP_TRIES 16u
+#define PAGE	   4096ull
+#define VEC_GP	   13
+#define VEC_PF	   14
+#define PF_WRITE   2u
+#define RFLAGS_TF  0x100u
 #define FRAME_LEN  48u
 #define RESCUE_OFF 8192u /* half of THREAD_SIZE (arch/x86/include/asm/page_64_types.h) */
 
@@ -182,34 +177,15 @@ static int set_singlestep(struct rv_vm *vm, struct rv_vcpu *v, bool on)
 
 /* --- who wrote what ------------------------------------------------------------------ */
 
-#define HITS_MAX 4 /* regions that one instruction may meet: two stores of two pages */
-
-struct hit {
-	struct rv_guard reg;
-	uint64_t va, gpa;
-	uint32_t len;
-};
-
 struct fault {
 	struct kvm_regs r;
 	struct kvm_sregs s;
 	struct rv_x86_insn in;
-	struct hit hit[HITS_MAX];
+	struct rv_hit hit[RV_HITS_MAX];
 	uint32_t nhits;
 	bool decoded;
 	bool vectoring; /* the CPU's own push, while it delivered an event */
 };
-
-static void add_hit(struct fault *f, const struct rv_guard *reg, uint64_t va, uint64_t gpa,
-		    uint64_t len)
-{
-	for (uint32_t i = 0; i < f->nhits; i++)
-		if (f->hit[i].reg.id == reg->id)
-			return;
-	if (f->nhits == HITS_MAX)
-		return;
-	f->hit[f->nhits++] = (struct hit){*reg, va, gpa, (uint32_t)len};
-}
 
 /* The regions that a store of [va, va+len) reaches, each with its first byte there. */
 static void find_hits(struct rv_vm *vm, struct rv_vcpu *v, const struct rv_x86_store *st,
@@ -225,7 +201,7 @@ static void find_hits(struct rv_vm *vm, struct rv_vcpu *v, const struct rv_x86_s
 			n = left;
 		if (rv_x86_translate(v, va, &gpa, NULL) &&
 		    rv_memprot_overlaps(vm->prot, rv_gpa_of(gpa), n, &reg)) {
-			add_hit(f, &reg, va, gpa, n);
+			rv_hit_add(f->hit, &f->nhits, &reg, va, gpa, n);
 			/* A length above a page is an upper bound (xsave): the fault was on
 			 * the first protected page, of the others nothing is known. */
 			if (st->len > PAGE)
@@ -259,15 +235,10 @@ struct opened {
 	bool all;
 };
 
-/* Everything that the policy lets be written: what it guards harder stays shut. */
 static void open_all(struct rv_vm *vm, struct opened *o)
 {
-	struct rv_guard reg;
-
 	o->all = true;
-	for (uint32_t i = 0; i < RV_MEMPROT_MAX; i++)
-		if (rv_memprot_get(vm->prot, i, &reg) && rv_seal_would(vm, &reg) == RV_ACT_RECORD)
-			(void)!rv_memprot_open(vm->prot, reg.gpa, reg.len, NULL);
+	(void)!rv_fault_open_recorded(vm, NULL);
 }
 
 /* The pages are noted: the instruction may change the tables that lead to them. */
@@ -293,7 +264,7 @@ static int open_stores(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *
 			o->to[o->n] = (uint16_t)(va == last ? (end & (PAGE - 1)) + 1 : PAGE);
 			memcpy(o->was[o->n], rv_mem_ptr(vm, rv_gpa_of(gpa), PAGE), PAGE);
 			o->gpa[o->n++] = gpa;
-			rc = rv_memprot_open(vm->prot, rv_gpa_of(gpa), 1, err);
+			rc = rv_fault_open_page(vm, gpa, err);
 		}
 	}
 	return rc;
@@ -347,23 +318,6 @@ static void more_changed(struct rv_vm *vm, struct rv_vcpu *v, const struct fault
 	(void)rv_vm_event(vm, &ev);
 }
 
-static void beyond(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f)
-{
-	struct rv_event ev = {.version = RV_EVENT_VERSION, .kind = RV_EV_GUEST_BAD};
-
-	ev.vcpu = (int32_t)v->index;
-	ev.pc = f->r.rip;
-	ev.pc_exact = 1;
-	ev.gpa = f->hit[0].gpa;
-	snprintf(ev.engine, sizeof(ev.engine), "seal");
-	snprintf(ev.object, sizeof(ev.object), "%s", f->hit[0].reg.object);
-	snprintf(ev.insn, sizeof(ev.insn), "%s", f->in.text);
-	snprintf(ev.detail, sizeof(ev.detail),
-		 "refused after all: it reaches memory that the policy does not let be written");
-	rv_seal_name(vm, v, &ev);
-	(void)rv_vm_event(vm, &ev);
-}
-
 static int shut(struct rv_vm *vm, const struct opened *o, struct rv_err *err)
 {
 	int rc = 0, one;
@@ -372,9 +326,8 @@ static int shut(struct rv_vm *vm, const struct opened *o, struct rv_err *err)
 		one = rv_memprot_shut(vm->prot, rv_gpa_of(o->gpa[i]), 1, rc ? NULL : err);
 		rc = rc ? rc : one;
 	}
-	for (uint32_t i = 0; o->all && i < vm->mem.nram; i++) {
-		one = rv_memprot_shut(vm->prot, vm->mem.ram[i].gpa, vm->mem.ram[i].len,
-				      rc ? NULL : err);
+	if (o->all) {
+		one = rv_fault_shut(vm, rc ? NULL : err);
 		rc = rc ? rc : one;
 	}
 	return rc;
@@ -399,28 +352,6 @@ static bool still_there(struct rv_vcpu *v, const struct fault *f)
 
 	return !ioctl(v->fd, KVM_GET_MP_STATE, &mp) && mp.mp_state == KVM_MP_STATE_RUNNABLE &&
 	       on_the_spot(v, f);
-}
-
-/* One instruction of this vcpu. 0, or -1 with errno as KVM_RUN left it. */
-static int step(struct rv_vm *vm, struct rv_vcpu *v)
-{
-	bool interrupted = false;
-	int run = -1;
-
-	/* Somebody may ask this vcpu out meanwhile: step first, and keep the request. */
-	for (uint32_t tries = 0; tries < STEP_TRIES; tries++) {
-		run = ioctl(v->fd, KVM_RUN, 0);
-		if (!run || errno != EINTR)
-			break;
-		interrupted = true;
-		__atomic_store_n(&v->run->immediate_exit, 0, __ATOMIC_SEQ_CST);
-		/* In this order: who ends the VM sets ending first, then asks out. */
-		if (vm->ending)
-			break;
-	}
-	if (interrupted)
-		__atomic_store_n(&v->run->immediate_exit, 1, __ATOMIC_SEQ_CST);
-	return run;
 }
 
 /* The step is made with TF set, and pushf stores what it finds: put back the guest's. */
@@ -461,10 +392,10 @@ static int complete(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f, 
 	if (!rc && set_singlestep(vm, v, true))
 		rc = rv_err_os(err, "x86", "single-step");
 	if (!rc) {
-		run = step(vm, v);
+		run = rv_vcpu_step(vm, v);
 		if (run && errno == EFAULT && !o.all && on_the_spot(v, f)) {
 			open_all(vm, &o);
-			run = step(vm, v);
+			run = rv_vcpu_step(vm, v);
 		}
 		/* Another fault on the spot: it reaches what stays shut. Elsewhere it is a write
 		 * of the guest's handler for an exception in the middle, which is judged by
@@ -485,7 +416,7 @@ static int complete(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f, 
 	if (more)
 		more_changed(vm, v, f, more);
 	if (refused && !rc) {
-		beyond(vm, v, f);
+		rv_fault_beyond(vm, v, &f->hit[0], f->r.rip, f->in.text);
 		rc = inject(v, f->hit[0].va, f->s.ss.dpl & 3, err);
 	}
 	/* A copy out of device memory leaves for the device first. */
@@ -521,14 +452,15 @@ static void explain(struct rv_vm *vm, struct rv_vcpu *v, struct fault *f)
 		struct rv_guard reg;
 
 		if (rv_memprot_overlaps(vm->prot, rv_gpa_of(gpa), 1, &reg))
-			add_hit(f, &reg, f->in.nstores ? f->in.store[0].va : 0, gpa, 1);
+			rv_hit_add(f->hit, &f->nhits, &reg, f->in.nstores ? f->in.store[0].va : 0,
+				   gpa, 1);
 		/* Its own decoding did not lead there: do not rely on it. */
 		f->decoded = f->decoded && !f->nhits;
 	}
 #endif
 }
 
-static void describe(const struct fault *f, const struct hit *h, struct rv_write *w)
+static void describe(const struct fault *f, const struct rv_hit *h, struct rv_write *w)
 {
 	memset(w, 0, sizeof(*w));
 	w->target = rv_gva_of(h->va);
@@ -631,40 +563,6 @@ static bool carry_out(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f
 	return true;
 }
 
-/* A fault that no region explains: another vcpu changed the page tables or the code
- * in between. The instruction is tried again; the write itself never lands. */
-static bool unexplained(struct rv_vm *vm, struct rv_vcpu *v, const struct fault *f)
-{
-	struct rv_event ev = {.version = RV_EVENT_VERSION, .kind = RV_EV_GUEST_BAD};
-
-	if (++vm->arch->spurious % SPURIOUS_MAX)
-		return true;
-	ev.vcpu = (int32_t)v->index;
-	ev.pc = f->r.rip;
-	ev.pc_exact = 1;
-	ev.gpa = ~0ull;
-	ev.value = vm->arch->spurious;
-	snprintf(ev.engine, sizeof(ev.engine), "seal");
-	snprintf(ev.object, sizeof(ev.object), "vcpu %u", v->index);
-	snprintf(ev.insn, sizeof(ev.insn), "%s", f->in.text);
-	snprintf(ev.detail, sizeof(ev.detail),
-		 "%llu memory faults that the instruction does not explain",
-		 (unsigned long long)vm->arch->spurious);
-	(void)rv_vm_event(vm, &ev);
-	return true;
-}
-
-/* The same instruction again, and no exit of another kind since. */
-static bool stuck(struct rv_vcpu *v, uint64_t rip)
-{
-	bool again = v->stuck_pc == rip && v->exits == v->stuck_exits + 1;
-
-	v->stuck_pc = rip;
-	v->stuck_exits = v->exits;
-	v->stuck_count = again ? v->stuck_count + 1 : 1;
-	return v->stuck_count >= STUCK_MAX;
-}
-
 bool rv_arch_fault(struct rv_vm *vm, struct rv_vcpu *v)
 {
 	struct fault f = {0};
@@ -675,16 +573,15 @@ bool rv_arch_fault(struct rv_vm *vm, struct rv_vcpu *v)
 	if (!read_state(v, &f))
 		return false;
 	explain(vm, v, &f);
-	if (!f.nhits && f.decoded && !stuck(v, f.r.rip))
-		return unexplained(vm, v, &f);
+	if (!f.nhits && f.decoded && !rv_fault_stuck(v, f.r.rip)) {
+		rv_fault_unexplained(vm, v, f.r.rip, f.in.text);
+		return true;
+	}
 	if (!f.nhits) {
 		f.decoded = false;
 		/* Not decodable: fail closed. The fault is real, the place is not known. */
 		f.nhits = 1;
-		f.hit[0].gpa = ~0ull;
-		f.hit[0].reg.kind = RV_OBJ_TEXT;
-		f.hit[0].reg.id = UINT32_MAX;
-		snprintf(f.hit[0].reg.object, sizeof(f.hit[0].reg.object), "%s", RV_OBJECT_UNKNOWN);
+		rv_hit_unknown(&f.hit[0]);
 	}
 	/* A write that reaches two objects is judged for both; the harder answer holds. */
 	for (uint32_t i = 0; i < f.nhits; i++) {
@@ -702,7 +599,7 @@ bool rv_arch_mmio_ram(struct rv_vm *vm, struct rv_vcpu *v)
 {
 	struct kvm_run *run = v->run;
 	struct fault f = {.nhits = 1};
-	struct hit *h = &f.hit[0];
+	struct rv_hit *h = &f.hit[0];
 	struct rv_write w;
 	uint8_t *p;
 	enum rv_action act;

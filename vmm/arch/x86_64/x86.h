@@ -67,7 +67,6 @@ struct rv_arch_vm {
 	bool msr_filter;
 	bool guestdbg_blockirq;
 	struct kvm_cpuid2 *cpuid; /* what KVM supports, as it says */
-	_Atomic uint64_t spurious;
 	struct rv_pm {
 		uint16_t sts, en, cnt;
 		struct rv_vm *vm;
