@@ -175,6 +175,7 @@ def run_batches(wanted, on_result, jobs):
                 failure.append(e)
 
     everything = batches(wanted, jobs)
+    _stopping.clear()
     try:
         for narrow, workers in ((True, jobs), (False, 1)):
             waiting = queue.Queue()
@@ -194,10 +195,12 @@ def run_batches(wanted, on_result, jobs):
 
 
 _live = set()
+_stopping = threading.Event()
 
 
 def stop_all():
-    """No emulated host outlives the program that wanted it."""
+    """No emulated host outlives the program that wanted it, and none is started any more."""
+    _stopping.set()
     for proc in list(_live):
         proc.terminate()
     for proc in list(_live):
@@ -207,7 +210,7 @@ def stop_all():
 def run_group(host, host_cpu, todo, on_result, have_kvm=False, cpus=1):
     """Run cases in one emulated host (or right here), and again for those left over when it dies."""
     todo = list(todo)
-    while todo:
+    while todo and not _stopping.is_set():
         before = len(todo)
         _one_boot(host, host_cpu, todo, on_result, have_kvm, cpus)
         if len(todo) == before:
